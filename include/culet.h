@@ -1,0 +1,215 @@
+/* culet.h - the public interface of culet, a C runtime for Google's Gemma models.
+ *
+ * Two nouns: an *engine* is an opened model (immutable, shared by any number of threads and sessions); a *session* is one
+ * timeline of tokens with its keys and values (one thread at a time). A session is brought to a token prefix (sync),
+ * continued (extend), or cut back (rewind); from any of these roads the same tokens give the same logits, bit for bit.
+ *
+ * Conventions. Functions that can fail return a status and fill `err` (never NULL). Texts are UTF-8. Strings and arrays that
+ * a function hands over are released with culet_free; what is returned as const belongs to the object that returned it.
+ * The library never prints, exits or installs signal handlers. */
+#ifndef CULET_H
+#define CULET_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define CULET_VERSION "0.1.0"
+
+/* The values are the exit codes of the command line (HTTP statuses: culet_status_http). */
+typedef enum culet_status {
+    CULET_OK = 0,
+    CULET_FAILED = 1,         /* failure while running */
+    CULET_USAGE = 2,          /* the caller asked for something impossible */
+    CULET_FILE = 3,           /* model file missing, truncated, corrupt or mismatched */
+    CULET_MEMORY = 4,         /* does not fit in memory */
+    CULET_NETWORK = 5,
+    CULET_UNSUPPORTED = 6,    /* model, feature or CPU */
+    CULET_CANCELLED = 130,
+    CULET_CONTEXT = 1001,     /* prompt longer than the context; exit code 1 */
+    CULET_REQUEST = 1002      /* a request document that cannot be honoured; exit code 1 */
+} culet_status;
+
+typedef struct culet_error {
+    culet_status status;
+    char text[8192];          /* one line: what, where, expected, found */
+    char hint[512];           /* what to do, or empty */
+} culet_error;
+
+int culet_status_exit(culet_status s);
+int culet_status_http(culet_status s);
+void culet_free(void *p);
+
+/* ---------------------------------------------------------------- engine */
+
+typedef enum culet_kv_type { CULET_KV_F32, CULET_KV_F16, CULET_KV_Q8_0 } culet_kv_type;
+typedef enum culet_open_mode {
+    CULET_OPEN_FULL,          /* ready to evaluate */
+    CULET_OPEN_INSPECT,       /* checked and described, weights not prepared: show, verify */
+    CULET_OPEN_TEXT           /* vocabulary and template only: tokenize, render */
+} culet_open_mode;
+
+typedef struct culet_engine_params {
+    const char *model;              /* a GGUF file, a Hugging Face folder, or a name in the model folder; NULL = the default model */
+    culet_open_mode mode;
+    int threads;                    /* 0 = all cores */
+    const char *chat_template_file; /* overrides the model's own template; NULL = none */
+    void (*log)(void *user, const char *line); /* warnings, one line each, no newline; NULL = dropped */
+    bool (*progress)(void *user, double done); /* loading, 0..1; false cancels; NULL = none */
+    void *user;
+} culet_engine_params;
+
+typedef struct culet_sampling {
+    float temperature;              /* 0 = greedy */
+    int top_k;                      /* 0 = off */
+    float top_p;                    /* 1 = off */
+    float min_p;                    /* 0 = off */
+    float repeat_penalty;           /* 1 = off */
+    int repeat_last_n;              /* tokens looked back for penalties; -1 = whole context, 0 = off */
+    float presence_penalty, frequency_penalty; /* 0 = off */
+    uint64_t seed;
+    bool ignore_eos;                /* end ids neither stop nor are suppressed */
+    const int32_t *bias_ids;        /* n_bias pairs; -INFINITY bans */
+    const float *bias_values;
+    size_t n_bias;
+} culet_sampling;
+
+typedef struct culet_engine culet_engine;
+typedef struct culet_model_info {
+    const char *path;
+    const char *format;             /* "GGUF v3", "Hugging Face" */
+    const char *architecture;       /* "gemma4", "gemma3" */
+    const char *name;               /* as the file calls itself, or "" */
+    const char *family;             /* "Gemma 4 E4B", "Gemma 3 270M", or "Gemma 4 (dense, 60 layers)" for unknown sizes */
+    int layers, width, heads, vocab; /* vocab = embedding rows = V of logits */
+    int context_limit;              /* tokens */
+    bool is_base;                   /* no chat: see "Base models" in the README of commands */
+    const char *template_name;      /* built-in template in use, "" for a base model */
+    const char *template_digest;    /* SHA-256 of the file's own template, or "" */
+    bool template_recognised;
+    culet_sampling sampling;        /* the model's own defaults */
+    const int32_t *end_ids;      size_t n_end_ids;
+    const int32_t *suppressed_ids; size_t n_suppressed_ids;
+    int32_t bos_id;
+    const char *cpu_level;          /* "avx2", … */
+    int threads;
+    double load_ms;
+    uint64_t file_bytes, weight_bytes /* packed, private */, parameters;
+} culet_model_info;
+
+/* Opens and checks a model. The engine is immutable afterwards. */
+culet_status culet_engine_open(const culet_engine_params *p, culet_engine **out, culet_error *err);
+/* All its sessions must be closed before. NULL is fine. */
+void culet_engine_close(culet_engine *e);
+const culet_model_info *culet_engine_info(const culet_engine *e);
+
+/* Everything that `culet show --json` prints: config, tensors (name, type, shape, offset, bytes), memory plan for the given
+ * session parameters. `text`: a person's view of the same. Needs CULET_OPEN_INSPECT or FULL. */
+struct culet_session_params;
+culet_status culet_engine_describe(const culet_engine *e, const struct culet_session_params *p, bool text, char **out, culet_error *err);
+
+/* A path or a name -> an existing file or folder; NULL name = the default model. Names are looked up in the model folder. */
+culet_status culet_model_find(const char *name, char **path, culet_error *err);
+/* The model folder's entries as lines of JSON objects {"name","path","bytes","format"}: one JSON array. */
+culet_status culet_model_list(char **json, culet_error *err);
+
+/* ---------------------------------------------------------------- text */
+
+/* Appends nothing by itself: with `bos` exactly one BOS stands first, also when text begins with its text and `special` is on. */
+culet_status culet_tokenize(const culet_engine *e, const char *text, size_t len, bool special, bool bos, int32_t **ids, size_t *n, culet_error *err);
+/* The bytes of ids, not repaired. */
+culet_status culet_detokenize(const culet_engine *e, const int32_t *ids, size_t n, bool special, char **text, size_t *len, culet_error *err);
+/* The stored piece of an id ("▁the", "<0x0A>"); NULL if out of range. Not NUL-terminated beyond len. */
+const char *culet_piece(const culet_engine *e, int32_t id, size_t *len);
+
+typedef struct culet_prompt {
+    char *text; size_t text_len;    /* exact rendered bytes */
+    int32_t *ids; size_t n_ids;
+    bool in_thought;                /* the reply begins inside an open thought */
+} culet_prompt;
+/* Renders an OpenAI-style chat request (messages, tools, add_generation_prompt, continue_final_message,
+ * chat_template_kwargs.enable_thinking). CULET_UNSUPPORTED for a base model without --chat-template-file. */
+culet_status culet_render(const culet_engine *e, const char *request_json, size_t len, culet_prompt *out, culet_error *err);
+void culet_prompt_free(culet_prompt *p);
+
+/* ---------------------------------------------------------------- session */
+
+typedef struct culet_session culet_session;
+typedef struct culet_session_params {
+    int context;                    /* tokens; 0 = min(model limit, 8192) */
+    int batch, ubatch;              /* tokens per pass; 0 = 2048 / 512. Results do not depend on them. */
+    culet_kv_type kv_k, kv_v;       /* zero-initialised means f32: use culet_session_defaults */
+} culet_session_params;
+void culet_session_defaults(culet_session_params *p); /* context 0, batch 0, KV f16 */
+
+culet_status culet_session_open(culet_engine *e, const culet_session_params *p, culet_session **out, culet_error *err);
+void culet_session_close(culet_session *s);
+int culet_session_context(const culet_session *s);
+uint64_t culet_session_kv_bytes(const culet_session *s);
+/* The tokens evaluated so far. */
+const int32_t *culet_session_tokens(const culet_session *s, size_t *n);
+/* Makes the timeline equal to ids[0..n): keeps the longest common prefix that can be kept, evaluates the rest, and leaves the
+ * logits of the last token ready. *reused (may be NULL) = tokens not evaluated again. CULET_CONTEXT if n exceeds the context;
+ * CULET_CANCELLED after culet_session_cancel (the timeline then holds what was evaluated). */
+culet_status culet_session_sync(culet_session *s, const int32_t *ids, size_t n, size_t *reused, culet_error *err);
+/* Appends and evaluates ids; logits of the last are ready afterwards. n >= 1. */
+culet_status culet_session_extend(culet_session *s, const int32_t *ids, size_t n, culet_error *err);
+/* Cuts the timeline to its first n tokens. What sliding layers no longer hold is evaluated again at the next sync or extend,
+ * so any n is allowed. */
+culet_status culet_session_rewind(culet_session *s, size_t n, culet_error *err);
+/* Logits of the last evaluated token: [V] after softcap, before suppression and bias. NULL if nothing was evaluated. */
+const float *culet_session_logits(const culet_session *s);
+/* Like sync from an empty timeline, and hands the logits [V] of every row to fn in order; false from fn cancels. */
+culet_status culet_session_logits_all(culet_session *s, const int32_t *ids, size_t n,
+                                      bool (*fn)(void *user, size_t row, const float *logits), void *user, culet_error *err);
+/* Asks a running sync, extend or generate to stop soon. The only session call that another thread or a signal handler may make. */
+void culet_session_cancel(culet_session *s);
+/* A saved session continues with the same bytes as if it had never stopped. Loading checks version, model and integrity and
+ * leaves the session untouched on failure. Needs libzstd. `extra` is a caller's document (a chat's history); may be NULL. */
+culet_status culet_session_save(const culet_session *s, const char *path, const char *extra, size_t extra_len, culet_error *err);
+culet_status culet_session_load(culet_session *s, const char *path, char **extra, size_t *extra_len, culet_error *err);
+
+/* ---------------------------------------------------------------- generate */
+
+typedef enum culet_finish { CULET_FINISH_STOP, CULET_FINISH_LENGTH, CULET_FINISH_TOOL_CALLS, CULET_FINISH_CANCELLED } culet_finish;
+const char *culet_finish_name(culet_finish f); /* stop length tool_calls cancelled */
+typedef enum culet_delta { CULET_DELTA_CONTENT, CULET_DELTA_THOUGHT } culet_delta;
+
+typedef struct culet_generate_params {
+    const int32_t *prompt; size_t n_prompt;
+    int max_tokens;                 /* -1 = until an end id or the context is full */
+    culet_sampling sampling;
+    const char *const *stops; size_t n_stops; /* stop strings, matched in content; not part of the reply */
+    bool raw;                       /* completion: no thought or tool-call parsing */
+    bool in_thought;                /* from culet_prompt */
+    /* Whole code points only. false cancels. May be NULL. */
+    bool (*on_delta)(void *user, culet_delta kind, const char *text, size_t len);
+    bool (*on_progress)(void *user, size_t done, size_t total); /* prompt tokens */
+    void *user;
+} culet_generate_params;
+
+typedef struct culet_timings {
+    size_t cache_n, prompt_n, predicted_n, draft_n, draft_n_accepted; /* prompt_n = evaluated; end ids are not counted */
+    double prompt_ms, predicted_ms, ttft_ms;
+} culet_timings;
+
+typedef struct culet_reply {
+    int32_t *ids; size_t n_ids;     /* sampled, thoughts included, without the end id */
+    char *text; size_t text_len;    /* content */
+    char *thought; size_t thought_len;
+    struct { char *name, *arguments; } *calls; size_t n_calls; /* arguments: a JSON object */
+    culet_finish finish;
+    culet_timings timings;
+} culet_reply;
+/* Syncs the session to the prompt and generates. On CULET_CANCELLED the reply holds what was produced. Afterwards the timeline
+ * is prompt + ids (the last sampled token may not be evaluated yet). */
+culet_status culet_generate(culet_session *s, const culet_generate_params *p, culet_reply *out, culet_error *err);
+void culet_reply_free(culet_reply *r);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
