@@ -1,7 +1,8 @@
 /* JSON: a read-only tree for small documents, a stream of events for big ones, and a writer.
  *
  * The tree stands on jansson, the stream on yajl; a build without one of them fails with CLT_E_UNSUPPORTED and names the
- * package. The writer needs neither. Hostile documents are refused: duplicate keys, invalid UTF-8, nesting beyond 64. */
+ * package. The writer needs neither. Hostile documents are refused with CLT_E_REQUEST: invalid UTF-8, half surrogate
+ * pairs, nesting beyond 64, and in the tree duplicate keys and keys that hold a NUL. */
 #ifndef CLT_BASE_JSON_H
 #define CLT_BASE_JSON_H
 #include <stdbool.h>
@@ -9,7 +10,9 @@
 #include "base/err.h"
 
 typedef struct clt_json clt_json; /* a node; lives as long as its document */
-typedef enum clt_json_type { CLT_JSON_NULL, CLT_JSON_BOOL, CLT_JSON_INT, CLT_JSON_REAL, CLT_JSON_STRING, CLT_JSON_ARRAY, CLT_JSON_OBJECT } clt_json_type;
+typedef enum clt_json_type {
+    CLT_JSON_NULL, CLT_JSON_BOOL, CLT_JSON_INT, CLT_JSON_REAL, CLT_JSON_STRING, CLT_JSON_ARRAY, CLT_JSON_OBJECT
+} clt_json_type;
 
 /* Parses a whole document; `what` names it in errors (a file name, "request"). Free with clt_json_free. */
 clt_status clt_json_parse(const char *text, size_t len, const char *what, clt_json **doc, clt_err *err);
@@ -28,7 +31,8 @@ bool clt_json_next(const clt_json *object, void **iter, const char **key, size_t
 const char *clt_json_kind_name(clt_json_type t);
 
 /* Events of a document that is too big for a tree. A callback returns false to stop (the parse then returns CLT_E_FAILED
- * unless it filled err itself). Numbers come as their text. Strings are not NUL-terminated. */
+ * unless it filled err itself). Numbers come as their text. Strings are not NUL-terminated. Duplicate keys pass: the reader
+ * of the events has the table that can tell. A missing callback accepts everything. */
 typedef struct clt_json_events {
     bool (*on_scalar)(void *ctx, clt_json_type t, const char *text, size_t len); /* null, bool ("true"/"false"), number */
     bool (*on_string)(void *ctx, const char *s, size_t len);
@@ -36,7 +40,8 @@ typedef struct clt_json_events {
     bool (*on_open)(void *ctx, bool is_array);
     bool (*on_close)(void *ctx, bool is_array);
 } clt_json_events;
-clt_status clt_json_stream(const char *text, size_t len, const char *what, const clt_json_events *ev, void *ctx, clt_err *err);
+clt_status clt_json_stream(const char *text, size_t len, const char *what, const clt_json_events *ev, void *ctx,
+                           clt_err *err);
 
 /* Writer: appends to a buffer and places the commas. Strings that are not UTF-8 get U+FFFD per maximal subpart. */
 typedef struct clt_jsonw {

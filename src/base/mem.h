@@ -33,6 +33,7 @@ void *clt_arena_alloc(clt_arena *a, size_t bytes, size_t align /* power of two, 
 char *clt_arena_strndup(clt_arena *a, const char *s, size_t n);
 size_t clt_arena_bytes(const clt_arena *a); /* bytes held from the system */
 void clt_arena_free(clt_arena *a);
-#define CLT_ARENA_NEW(a, T, n) ((T *)((size_t)(n) > SIZE_MAX / sizeof(T) ? NULL : clt_arena_alloc((a), (size_t)(n) * sizeof(T), _Alignof(T))))
+#define CLT_ARENA_NEW(a, T, n) \
+    ((T *)((size_t)(n) > SIZE_MAX / sizeof(T) ? NULL : clt_arena_alloc((a), (size_t)(n) * sizeof(T), _Alignof(T))))
 
 #endif

@@ -1,0 +1,169 @@
+/* The JSON tree for small documents: text in, nodes out. A thin face over jansson, whose values are the nodes. */
+#include <math.h>
+#include <pthread.h>
+#include <string.h>
+#include "base/json.h"
+#include "base/json_check.h"
+#include "base/mem.h"
+
+const char *clt_json_kind_name(clt_json_type t) {
+    static const char *const names[] = {"null", "boolean", "integer", "number", "string", "array", "object"};
+    return (unsigned)t < sizeof names / sizeof names[0] ? names[t] : "unknown";
+}
+
+#if CLT_HAVE_JANSSON
+#include <jansson.h>
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void use_our_memory(void) {
+    json_set_alloc_funcs(clt_alloc, clt_free);
+}
+
+/* A node is a jansson value under another name; its functions take non-const pointers even where they only read. */
+static json_t *value(const clt_json *n) {
+    return (json_t *)(uintptr_t)n;
+}
+
+clt_status clt_json_parse(const char *text, size_t len, const char *what, clt_json **doc, clt_err *err) {
+    json_error_t e;
+    *doc = NULL;
+    clt_status status = clt_json_check(text, len, what, err);
+    if (status != CLT_OK) return status;
+    pthread_once(&once, use_our_memory);
+    json_t *root = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &e);
+    if (root) {
+        *doc = (clt_json *)root;
+        return CLT_OK;
+    }
+    if (json_error_code(&e) == json_error_out_of_memory || !e.text[0]) return clt_fail_memory(err, what, len);
+    return clt_fail(err, CLT_E_REQUEST, "%s: not valid JSON: %s (line %d, column %d)", what, e.text, e.line, e.column);
+}
+
+void clt_json_free(clt_json *doc) {
+    json_decref(value(doc));
+}
+
+clt_json_type clt_json_kind(const clt_json *n) {
+    if (!n) return CLT_JSON_NULL;
+    switch (json_typeof(value(n))) {
+    case JSON_OBJECT: return CLT_JSON_OBJECT;
+    case JSON_ARRAY: return CLT_JSON_ARRAY;
+    case JSON_STRING: return CLT_JSON_STRING;
+    case JSON_INTEGER: return CLT_JSON_INT;
+    case JSON_REAL: return CLT_JSON_REAL;
+    case JSON_TRUE:
+    case JSON_FALSE: return CLT_JSON_BOOL;
+    case JSON_NULL: break;
+    }
+    return CLT_JSON_NULL;
+}
+
+const clt_json *clt_json_get(const clt_json *object, const char *key) {
+    return (const clt_json *)json_object_get(value(object), key);
+}
+
+const clt_json *clt_json_at(const clt_json *array, size_t i) {
+    return (const clt_json *)json_array_get(value(array), i);
+}
+
+size_t clt_json_len(const clt_json *n) {
+    return json_is_object(value(n)) ? json_object_size(value(n)) : json_array_size(value(n));
+}
+
+const char *clt_json_str(const clt_json *n, size_t *len) {
+    const char *s = json_string_value(value(n));
+    if (len) *len = s ? json_string_length(value(n)) : 0;
+    return s;
+}
+
+bool clt_json_is_true(const clt_json *n) {
+    return json_is_true(value(n));
+}
+
+bool clt_json_num(const clt_json *n, double *out) {
+    if (!json_is_number(value(n))) return false;
+    *out = json_number_value(value(n));
+    return true;
+}
+
+bool clt_json_int(const clt_json *n, int64_t *out) {
+    if (json_is_integer(value(n))) {
+        *out = json_integer_value(value(n));
+        return true;
+    }
+    double real = json_is_real(value(n)) ? json_real_value(value(n)) : 0.5;
+    if (floor(real) != real || real < -0x1p63 || real >= 0x1p63) return false;
+    *out = (int64_t)real;
+    return true;
+}
+
+bool clt_json_next(const clt_json *object, void **iter, const char **key, size_t *key_len, const clt_json **out) {
+    json_t *o = value(object);
+    if (!json_is_object(o)) return false;
+    *iter = *iter ? json_object_iter_next(o, *iter) : json_object_iter(o);
+    if (!*iter) return false;
+    *key = json_object_iter_key(*iter);
+    if (key_len) *key_len = strlen(*key); /* keys never hold NUL bytes: the parser refuses them */
+    *out = (const clt_json *)json_object_iter_value(*iter);
+    return true;
+}
+
+#else /* without jansson no document is ever made; NULL is the only node there is, and it counts as null */
+
+clt_status clt_json_parse(const char *text, size_t len, const char *what, clt_json **doc, clt_err *err) {
+    (void)text, (void)len, (void)what;
+    *doc = NULL;
+    return clt_fail_not_built(err, "JSON documents", "libjansson-dev");
+}
+
+void clt_json_free(clt_json *doc) {
+    (void)doc;
+}
+
+clt_json_type clt_json_kind(const clt_json *n) {
+    (void)n;
+    return CLT_JSON_NULL;
+}
+
+const clt_json *clt_json_get(const clt_json *object, const char *key) {
+    (void)object, (void)key;
+    return NULL;
+}
+
+const clt_json *clt_json_at(const clt_json *array, size_t i) {
+    (void)array, (void)i;
+    return NULL;
+}
+
+size_t clt_json_len(const clt_json *n) {
+    (void)n;
+    return 0;
+}
+
+const char *clt_json_str(const clt_json *n, size_t *len) {
+    (void)n;
+    if (len) *len = 0;
+    return NULL;
+}
+
+bool clt_json_is_true(const clt_json *n) {
+    (void)n;
+    return false;
+}
+
+bool clt_json_num(const clt_json *n, double *out) {
+    (void)n, (void)out;
+    return false;
+}
+
+bool clt_json_int(const clt_json *n, int64_t *out) {
+    (void)n, (void)out;
+    return false;
+}
+
+bool clt_json_next(const clt_json *object, void **iter, const char **key, size_t *key_len, const clt_json **out) {
+    (void)object, (void)iter, (void)key, (void)key_len, (void)out;
+    return false;
+}
+#endif
