@@ -1,0 +1,94 @@
+/* File mappings: the file's bytes, and a clear refusal of everything that is not a file. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "base/map.h"
+
+static char folder[] = "/tmp/culet-test-XXXXXX";
+
+static int make_folder(void **state) {
+    (void)state;
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int drop_folder(void **state) {
+    (void)state;
+    return rmdir(folder);
+}
+
+static const char *in_folder(const char *name) {
+    static char path[256];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+static void test_maps_a_file(void **state) {
+    (void)state;
+    clt_err err;
+    clt_map map;
+    const char *path = in_folder("data");
+    FILE *f = fopen(path, "w");
+    for (int i = 0; i < 10000; i++) fputc(i % 251, f);
+    fclose(f);
+    assert_int_equal(clt_map_open(path, &map, &err), CLT_OK);
+    assert_int_equal(map.size, 10000);
+    for (int use = CLT_MAP_SEQUENTIAL; use <= CLT_MAP_DONTNEED; use++) {
+        clt_map_advise(&map, 0, map.size, (clt_map_use)use);
+        clt_map_advise(&map, 5000, 10, (clt_map_use)use);
+        clt_map_advise(&map, 9999, UINT64_MAX, (clt_map_use)use);
+        clt_map_advise(&map, UINT64_MAX, 1, (clt_map_use)use);
+    }
+    for (int i = 0; i < 10000; i++) assert_int_equal(map.data[i], i % 251);
+    clt_map_close(&map);
+    assert_null(map.data);
+    clt_map_close(&map);
+    unlink(path);
+}
+
+static void test_empty_file(void **state) {
+    (void)state;
+    clt_err err;
+    clt_map map;
+    const char *path = in_folder("empty");
+    fclose(fopen(path, "w"));
+    assert_int_equal(clt_map_open(path, &map, &err), CLT_OK);
+    assert_null(map.data);
+    assert_int_equal(map.size, 0);
+    clt_map_advise(&map, 0, 1, CLT_MAP_WILLNEED);
+    clt_map_close(&map);
+    unlink(path);
+}
+
+static void test_refusals_name_the_path(void **state) {
+    (void)state;
+    clt_err err;
+    clt_map map;
+    const char *path = in_folder("missing");
+    assert_int_equal(clt_map_open(path, &map, &err), CLT_E_FILE);
+    assert_non_null(strstr(err.text, "missing"));
+    assert_int_equal(clt_map_open(folder, &map, &err), CLT_E_FILE);
+    assert_non_null(strstr(err.text, "folder"));
+    assert_int_equal(clt_map_open("/dev/null", &map, &err), CLT_E_FILE);
+    assert_non_null(strstr(err.text, "not a regular file"));
+    path = in_folder("fifo");
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(clt_map_open(path, &map, &err), CLT_E_FILE); /* and does not wait for a writer */
+    assert_null(map.data);
+    unlink(path);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_maps_a_file),
+        cmocka_unit_test(test_empty_file),
+        cmocka_unit_test(test_refusals_name_the_path),
+    };
+    return cmocka_run_group_tests(tests, make_folder, drop_folder);
+}
