@@ -20,9 +20,11 @@ typedef struct clt_tensor {
     const char *name;     /* NUL-terminated, owned by the file */
     clt_type type;
     int n_dims;           /* 1..4 */
-    int64_t dims[4];      /* innermost first, as GGUF lists them: dims[0] = columns (input width), dims[1] = rows; unused = 1.
-                             An HF shape [rows, cols] arrives as dims {cols, rows}; an HF scalar (shape []) as {1}. */
-    const uint8_t *data;  /* inside the mapping, alignment as in the file */
+    int64_t dims[4];      /* innermost first, as GGUF lists them: dims[0] = columns (input width), dims[1] = rows; unused
+                             = 1. Rows are whole blocks of the type. An HF shape [rows, cols] arrives as dims {cols, rows};
+                             a scalar (no dimension) as {1}. */
+    const uint8_t *data;  /* inside the mapping, aligned as in the file: a safetensors tensor may begin at any byte, so read
+                             it with unaligned loads or memcpy, never through a float pointer */
     uint64_t bytes;
     uint64_t offset;      /* from the start of its shard file */
     int shard;
@@ -54,18 +56,19 @@ typedef enum clt_meta_type {
 } clt_meta_type;
 
 typedef struct clt_meta {
-    const char *key;         /* NUL-terminated copy; ends early if the file's key holds a NUL byte (then it is refused at open) */
+    const char *key;         /* NUL-terminated; a key that holds a NUL byte is refused at open */
     clt_meta_type type;      /* of the value, or of the items if is_array */
     bool is_array;
     uint64_t count;          /* 1 unless is_array */
-    const uint8_t *data;     /* first value: little-endian, unaligned; strings as u64 length + bytes, checked to lie inside the file */
+    const uint8_t *data;     /* first value: little-endian, unaligned; strings as u64 length + bytes, all inside the file */
     uint64_t bytes;          /* of all values */
 } clt_meta;
 
 size_t clt_file_metas(const clt_file *f); /* 0 for HF */
 const clt_meta *clt_file_meta(const clt_file *f, size_t i);
 const clt_meta *clt_file_meta_find(const clt_file *f, const char *key); /* NULL if absent */
-/* Typed reads of item i with widening (any integer type to int64, any number to double). false: absent, out of range, wrong type. */
+/* Typed reads of item i with widening (any integer type to int64, any number to double). false: m is NULL, i or the value is
+ * out of range, or the type is another. */
 bool clt_meta_int(const clt_meta *m, uint64_t i, int64_t *out);
 bool clt_meta_num(const clt_meta *m, uint64_t i, double *out);
 bool clt_meta_bool(const clt_meta *m, uint64_t i, bool *out);
