@@ -1,4 +1,5 @@
-/* Checks on JSON text that the libraries leave out or make differently: encoding, depth, surrogate escapes. */
+/* Checks on JSON text that the libraries leave out or make differently: encoding, depth, surrogate escapes, NUL bytes
+ * (which jansson takes for the end). */
 #include "base/json_check.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -58,6 +59,7 @@ clt_status clt_json_check(const char *text, size_t len, const char *what, clt_er
             i = after;
             continue;
         }
+        if (c == 0) return clt_fail(err, CLT_E_REQUEST, "%s: not valid JSON: a NUL at byte %zu", what, i);
         if ((c == '[' || c == '{') && ++depth > CLT_JSON_MAX_DEPTH)
             return clt_fail(err, CLT_E_REQUEST, "%s: nested deeper than %d at byte %zu", what, CLT_JSON_MAX_DEPTH, i);
         if ((c == ']' || c == '}') && depth > 0) depth--;

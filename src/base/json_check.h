@@ -6,8 +6,9 @@
 
 enum { CLT_JSON_MAX_DEPTH = 64 };
 
-/* Refuses text that is not UTF-8, nests deeper than CLT_JSON_MAX_DEPTH or escapes half a surrogate pair. Everything else
- * about the grammar is the library's to judge. `what` names the document in errors; the code is CLT_E_REQUEST. */
+/* Refuses text that is not UTF-8, nests deeper than CLT_JSON_MAX_DEPTH, escapes half a surrogate pair or holds a NUL
+ * outside a string. Everything else about the grammar is the library's to judge. `what` names the document in errors;
+ * the code is CLT_E_REQUEST. */
 clt_status clt_json_check(const char *text, size_t len, const char *what, clt_err *err);
 
 #endif

@@ -16,8 +16,17 @@ const char *clt_json_kind_name(clt_json_type t) {
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
+/* jansson reports some failed allocations as syntax errors, so the allocator itself keeps note. */
+static _Thread_local bool out_of_memory;
+
+static void *noted_alloc(size_t bytes) {
+    void *p = clt_alloc(bytes);
+    if (!p) out_of_memory = true;
+    return p;
+}
+
 static void use_our_memory(void) {
-    json_set_alloc_funcs(clt_alloc, clt_free);
+    json_set_alloc_funcs(noted_alloc, clt_free);
 }
 
 /* A node is a jansson value under another name; its functions take non-const pointers even where they only read. */
@@ -31,12 +40,13 @@ clt_status clt_json_parse(const char *text, size_t len, const char *what, clt_js
     clt_status status = clt_json_check(text, len, what, err);
     if (status != CLT_OK) return status;
     pthread_once(&once, use_our_memory);
+    out_of_memory = false;
     json_t *root = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &e);
     if (root) {
         *doc = (clt_json *)root;
         return CLT_OK;
     }
-    if (json_error_code(&e) == json_error_out_of_memory || !e.text[0]) return clt_fail_memory(err, what, len);
+    if (out_of_memory) return clt_fail_memory(err, what, len);
     return clt_fail(err, CLT_E_REQUEST, "%s: not valid JSON: %s (line %d, column %d)", what, e.text, e.line, e.column);
 }
 

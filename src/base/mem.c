@@ -37,7 +37,7 @@ void *clt_alloc(size_t bytes) {
 }
 
 void *clt_calloc(size_t count, size_t size) {
-    if (!may_allocate()) return NULL;
+    if (!may_allocate() || (size && count > SIZE_MAX / size)) return NULL;
     return counted(count && size ? calloc(count, size) : calloc(1, 1));
 }
 
