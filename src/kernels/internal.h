@@ -1,0 +1,85 @@
+/* What the files of src/kernels share: the layout of packed panels, and the functions that each CPU level contributes.
+ *
+ * A packed matrix is a row of panels; a panel is CLT_PANEL output rows. Float types: [k][16 rows], in the width of the file.
+ * Quantised types: super-blocks of `runs` blocks of 32 k (1, or 8 for K types), each super-block
+ *
+ *     d[16] half floats; then m[16] half floats, if the type has a minimum
+ *     runs × { scales | low bits | high bits }                  (sizes: clt_layout)
+ *
+ * Scales, one byte for each row: Q2_K scale + 16·minimum of the first halves [16], of the second halves [16]; Q3_K and Q6_K
+ * scales of the first and of the second halves, signed; Q4_K and Q5_K scales, minima; IQ4_XS scales, signed.
+ * Low bits: group g is the four numbers k = 4g … 4g+3; four bytes for each row, rows side by side: 64 bytes a group, so one
+ * 32-bit lane is one row. With 8 bits, eight groups follow one another. With 4, line j has group 2j in the low nibbles and
+ * 2j+1 in the high ones. With 2, line j has groups 4j … 4j+3, from the lowest bits up.
+ * High bits: with 1, bit g of each byte is that of group g (one line); with 2, like low bits of 2. */
+#ifndef CLT_KERNELS_INTERNAL_H
+#define CLT_KERNELS_INTERNAL_H
+#include "kernels/kernels.h"
+
+#define CLT_INLINE static inline __attribute__((always_inline))
+/* Loops over registers must vanish, or the registers become memory. */
+#if defined(__clang__)
+#define CLT_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define CLT_UNROLL _Pragma("GCC unroll 16")
+#endif
+
+enum { CLT_GROUPS = 8, CLT_LINE = 64 }; /* groups of 4 k in a block; bytes of one group of all rows */
+
+typedef struct clt_layout {
+    int runs;             /* blocks in a super-block */
+    int low_bits, high_bits;
+    int scale_bytes;      /* of all rows, per block */
+    int offset;           /* value = code - offset */
+    bool has_min;
+    bool has_halves;      /* each half of a block has its own scale (and minimum) */
+    bool has_table;       /* codes index clt_iq4_values */
+} clt_layout;
+
+/* A constant when t is one. */
+CLT_INLINE clt_layout clt_layout_of(clt_type t)
+{
+    switch (t) {
+    case CLT_Q4_0: return (clt_layout){.runs = 1, .low_bits = 4, .offset = 8};
+    case CLT_Q4_1: return (clt_layout){.runs = 1, .low_bits = 4, .has_min = true};
+    case CLT_Q5_0: return (clt_layout){.runs = 1, .low_bits = 4, .high_bits = 1, .offset = 16};
+    case CLT_Q5_1: return (clt_layout){.runs = 1, .low_bits = 4, .high_bits = 1, .has_min = true};
+    case CLT_Q8_0: return (clt_layout){.runs = 1, .low_bits = 8, .offset = 128};
+    case CLT_IQ4_NL: return (clt_layout){.runs = 1, .low_bits = 4, .has_table = true};
+    case CLT_IQ4_XS: return (clt_layout){.runs = 8, .low_bits = 4, .scale_bytes = 16, .has_table = true};
+    case CLT_Q2_K: return (clt_layout){.runs = 8, .low_bits = 2, .scale_bytes = 32, .has_min = true, .has_halves = true};
+    case CLT_Q3_K:
+        return (clt_layout){.runs = 8, .low_bits = 2, .high_bits = 1, .scale_bytes = 32, .offset = 4, .has_halves = true};
+    case CLT_Q4_K: return (clt_layout){.runs = 8, .low_bits = 4, .scale_bytes = 32, .has_min = true};
+    case CLT_Q5_K: return (clt_layout){.runs = 8, .low_bits = 4, .high_bits = 1, .scale_bytes = 32, .has_min = true};
+    case CLT_Q6_K:
+        return (clt_layout){.runs = 8, .low_bits = 4, .high_bits = 2, .scale_bytes = 32, .offset = 32, .has_halves = true};
+    case CLT_F32: case CLT_F16: case CLT_BF16: break;
+    }
+    return (clt_layout){0};
+}
+
+/* Bytes in front of the blocks of a super-block; of one block; of a super-block. */
+CLT_INLINE int clt_layout_head(clt_layout l) { return l.has_min ? 64 : 32; }
+CLT_INLINE int clt_layout_low(clt_layout l) { return CLT_GROUPS * CLT_LINE * l.low_bits / 8; }
+CLT_INLINE int clt_layout_block(clt_layout l)
+{
+    return l.scale_bytes + clt_layout_low(l) + CLT_GROUPS * CLT_LINE * l.high_bits / 8;
+}
+CLT_INLINE int clt_layout_super(clt_layout l) { return clt_layout_head(l) + l.runs * clt_layout_block(l); }
+
+/* K rounded up to whole blocks: the row stride of clt_acts.q. */
+CLT_INLINE int64_t clt_acts_blocks(const clt_acts *a) { return (a->cols + CLT_QBLOCK - 1) / CLT_QBLOCK; }
+
+/* Each level's share of the table. A level without its own function uses the one of the level below. */
+#define CLT_DECLARE_LEVEL(level)                                                                          \
+    void clt_quantize_##level(const clt_acts *a, int64_t t0, int64_t t1);                                 \
+    void clt_matmul_##level(const clt_mat *m, const clt_acts *a, int64_t T, float *y, int64_t ldy,        \
+                            int64_t p0, int64_t p1);                                                      \
+    void clt_vec_fill_##level(clt_kernels *k) /* every entry but level, quantize and matmul */
+CLT_DECLARE_LEVEL(scalar);
+CLT_DECLARE_LEVEL(avx2);
+CLT_DECLARE_LEVEL(avx512vnni);
+#undef CLT_DECLARE_LEVEL
+
+#endif

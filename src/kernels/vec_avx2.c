@@ -1,0 +1,178 @@
+/* Operations on one row of floats, 8 lanes; the same bits as vec_scalar.c. A last partial register is loaded and stored
+ * under a mask, so nothing outside the row is read or written. */
+#include "kernels/attn.h"
+#include "kernels/internal.h"
+#include "kernels/lanes_avx2.h"
+#include "kernels/math_avx2.h"
+
+static void rms_norm(const float *x, const float *w, float eps, float *y, int64_t n) {
+    __m256 lo = _mm256_setzero_ps(), hi = lo;
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+        __m256 a = _mm256_loadu_ps(x + i), b = _mm256_loadu_ps(x + i + 8);
+        lo = _mm256_fmadd_ps(a, a, lo);
+        hi = _mm256_fmadd_ps(b, b, hi);
+    }
+    if (n - i >= 8) {
+        __m256 a = _mm256_loadu_ps(x + i), b = _mm256_maskload_ps(x + i + 8, first_lanes8(n - i - 8));
+        lo = _mm256_fmadd_ps(a, a, lo);
+        hi = _mm256_fmadd_ps(b, b, hi);
+    } else {
+        __m256 a = _mm256_maskload_ps(x + i, first_lanes8(n - i));
+        lo = _mm256_fmadd_ps(a, a, lo);
+    }
+    float mean = sum_lanes8(lo, hi) / (float)n;
+    __m256 inverse = _mm256_set1_ps(1.0f / __builtin_sqrtf(mean + eps));
+    for (i = 0; i + 8 <= n; i += 8) {
+        __m256 scaled = _mm256_mul_ps(_mm256_loadu_ps(x + i), inverse);
+        _mm256_storeu_ps(y + i, w ? _mm256_mul_ps(scaled, _mm256_loadu_ps(w + i)) : scaled);
+    }
+    __m256i mask = first_lanes8(n - i);
+    __m256 scaled = _mm256_mul_ps(_mm256_maskload_ps(x + i, mask), inverse);
+    _mm256_maskstore_ps(y + i, mask, w ? _mm256_mul_ps(scaled, _mm256_maskload_ps(w + i, mask)) : scaled);
+}
+
+static void add(const float *a, const float *b, float *y, int64_t n) {
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        _mm256_storeu_ps(y + i, _mm256_add_ps(_mm256_loadu_ps(a + i), _mm256_loadu_ps(b + i)));
+    __m256i mask = first_lanes8(n - i);
+    _mm256_maskstore_ps(y + i, mask, _mm256_add_ps(_mm256_maskload_ps(a + i, mask), _mm256_maskload_ps(b + i, mask)));
+}
+
+static void scale(const float *x, float s, float *y, int64_t n) {
+    const __m256 factor = _mm256_set1_ps(s);
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        _mm256_storeu_ps(y + i, _mm256_mul_ps(_mm256_loadu_ps(x + i), factor));
+    __m256i mask = first_lanes8(n - i);
+    _mm256_maskstore_ps(y + i, mask, _mm256_mul_ps(_mm256_maskload_ps(x + i, mask), factor));
+}
+
+static void axpy(float s, const float *x, float *y, int64_t n) {
+    const __m256 factor = _mm256_set1_ps(s);
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        _mm256_storeu_ps(y + i, _mm256_fmadd_ps(factor, _mm256_loadu_ps(x + i), _mm256_loadu_ps(y + i)));
+    __m256i mask = first_lanes8(n - i);
+    __m256 last = _mm256_fmadd_ps(factor, _mm256_maskload_ps(x + i, mask), _mm256_maskload_ps(y + i, mask));
+    _mm256_maskstore_ps(y + i, mask, last);
+}
+
+static void mul(const float *a, const float *b, float *y, int64_t n) {
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        _mm256_storeu_ps(y + i, _mm256_mul_ps(_mm256_loadu_ps(a + i), _mm256_loadu_ps(b + i)));
+    __m256i mask = first_lanes8(n - i);
+    _mm256_maskstore_ps(y + i, mask, _mm256_mul_ps(_mm256_maskload_ps(a + i, mask), _mm256_maskload_ps(b + i, mask)));
+}
+
+static void gelu_mul(const float *g, const float *u, float *y, int64_t n) {
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        _mm256_storeu_ps(y + i, _mm256_mul_ps(gelu8(_mm256_loadu_ps(g + i)), _mm256_loadu_ps(u + i)));
+    if (i < n) {
+        __m256i mask = first_lanes8(n - i);
+        __m256 gate = gelu8(_mm256_maskload_ps(g + i, mask));
+        _mm256_maskstore_ps(y + i, mask, _mm256_mul_ps(gate, _mm256_maskload_ps(u + i, mask)));
+    }
+}
+
+/* max(x, top) gives top, its second operand, where x is NaN. */
+static float largest(const float *x, int64_t n) {
+    const __m256 none = _mm256_set1_ps(-__builtin_inff());
+    __m256 top = none, top2 = none;
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+        top = _mm256_max_ps(_mm256_loadu_ps(x + i), top);
+        top2 = _mm256_max_ps(_mm256_loadu_ps(x + i + 8), top2);
+    }
+    for (; i < n; i += 8) {
+        __m256i mask = first_lanes8(n - i < 8 ? n - i : 8);
+        __m256 last = _mm256_blendv_ps(none, _mm256_maskload_ps(x + i, mask), _mm256_castsi256_ps(mask));
+        top = _mm256_max_ps(last, top);
+    }
+    return max_lanes8(_mm256_max_ps(top2, top));
+}
+
+static void softmax(float *x, int64_t n) {
+    const __m256 top = _mm256_set1_ps(largest(x, n));
+    __m256 sums[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        __m256 e = exp8(_mm256_sub_ps(_mm256_loadu_ps(x + i), top));
+        _mm256_storeu_ps(x + i, e);
+        sums[i / 8 % 2] = _mm256_add_ps(sums[i / 8 % 2], e);
+    }
+    __m256i mask = first_lanes8(n - i);
+    __m256 e = exp8(_mm256_sub_ps(_mm256_maskload_ps(x + i, mask), top));
+    _mm256_maskstore_ps(x + i, mask, e);
+    sums[i / 8 % 2] = _mm256_add_ps(sums[i / 8 % 2], _mm256_and_ps(e, _mm256_castsi256_ps(mask)));
+    const __m256 sum = _mm256_set1_ps(sum_lanes8(sums[0], sums[1]));
+    for (i = 0; i + 8 <= n; i += 8)
+        _mm256_storeu_ps(x + i, _mm256_div_ps(_mm256_loadu_ps(x + i), sum));
+    _mm256_maskstore_ps(x + i, mask, _mm256_div_ps(_mm256_maskload_ps(x + i, mask), sum));
+}
+
+static void softcap(float *x, float cap, int64_t n) {
+    const __m256 factor = _mm256_set1_ps(cap);
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        _mm256_storeu_ps(x + i, _mm256_mul_ps(factor, tanh8(_mm256_div_ps(_mm256_loadu_ps(x + i), factor))));
+    __m256i mask = first_lanes8(n - i);
+    __m256 last = _mm256_mul_ps(factor, tanh8(_mm256_div_ps(_mm256_maskload_ps(x + i, mask), factor)));
+    _mm256_maskstore_ps(x + i, mask, last);
+}
+
+/* Turns up to 8 pairs; the mask may cut them. */
+static void rope8(float *low, float *high, const float *cs, __m256i mask, __m256i mask_lo, __m256i mask_hi) {
+    const __m256i order = _mm256_setr_epi32(0, 1, 4, 5, 2, 3, 6, 7);
+    __m256 p = _mm256_maskload_ps(cs, mask_lo), q = _mm256_maskload_ps(cs + 8, mask_hi);
+    /* c0 c1 c4 c5 | c2 c3 c6 c7, then in order. */
+    __m256 c = _mm256_permutevar8x32_ps(_mm256_shuffle_ps(p, q, 0x88), order);
+    __m256 s = _mm256_permutevar8x32_ps(_mm256_shuffle_ps(p, q, 0xdd), order);
+    __m256 a = _mm256_maskload_ps(low, mask), b = _mm256_maskload_ps(high, mask);
+    _mm256_maskstore_ps(low, mask, _mm256_fmsub_ps(a, c, _mm256_mul_ps(b, s)));
+    _mm256_maskstore_ps(high, mask, _mm256_fmadd_ps(b, c, _mm256_mul_ps(a, s)));
+}
+
+static void rope(float *x, const float *cs, int64_t head_dim, int64_t n_rot) {
+    float *low = x, *high = x + head_dim / 2;
+    const __m256i all = _mm256_set1_epi32(-1);
+    int64_t i = 0;
+    for (; i + 8 <= n_rot; i += 8)
+        rope8(low + i, high + i, cs + 2 * i, all, all, all);
+    int64_t left = n_rot - i;
+    if (left > 0)
+        rope8(low + i, high + i, cs + 2 * i, first_lanes8(left), first_lanes8(2 * left < 8 ? 2 * left : 8),
+              first_lanes8(2 * left - 8));
+}
+
+static int64_t argmax(const float *x, int64_t n) {
+    const __m256 top = _mm256_set1_ps(largest(x, n));
+    for (int64_t i = 0; i < n; i += 8) {
+        __m256i mask = first_lanes8(n - i < 8 ? n - i : 8);
+        __m256 same = _mm256_cmp_ps(_mm256_maskload_ps(x + i, mask), top, _CMP_EQ_OQ);
+        int found = _mm256_movemask_ps(_mm256_and_ps(same, _mm256_castsi256_ps(mask)));
+        if (found)
+            return i + __builtin_ctz((unsigned)found);
+    }
+    return 0;
+}
+
+void clt_vec_fill_avx2(clt_kernels *k) {
+    k->rms_norm = rms_norm;
+    k->add = add;
+    k->scale = scale;
+    k->axpy = axpy;
+    k->mul = mul;
+    k->gelu_mul = gelu_mul;
+    k->softmax = softmax;
+    k->softcap = softcap;
+    k->rope = rope;
+    k->argmax = argmax;
+    k->kv_store = clt_kv_store_avx2;
+    k->attn_chunk = clt_attn_chunk_avx2;
+    k->attn_merge = clt_attn_merge_avx2;
+    k->attn_finish = clt_attn_finish_avx2;
+}
