@@ -44,7 +44,7 @@ typedef struct clt_scratch clt_scratch;
 clt_status clt_scratch_create(const clt_net *n, int max_rows, clt_scratch **out, clt_err *err);
 void clt_scratch_free(clt_scratch *s);
 uint64_t clt_scratch_bytes(const clt_scratch *s);
-uint64_t clt_scratch_plan_bytes(const clt_model *m, int max_rows);
+uint64_t clt_scratch_plan_bytes(const clt_model *m, int max_rows, int threads);
 
 /* One row of a batch. Rows of one kv must be consecutive and in ascending position, starting at clt_kv_length(kv). */
 typedef struct clt_row {
@@ -53,8 +53,8 @@ typedef struct clt_row {
     bool want_logits;
 } clt_row;
 /* Evaluates n rows (1..max_rows) and appends them to their timelines. logits: [number of wanted rows][V] after softcap, in row
- * order. ids must be in [0, V). A row for which *cancel (may be NULL) becomes nonzero fails with CLT_E_CANCELLED between
- * layers, and no timeline has grown. */
+ * order. ids must be in [0, V). When *cancel (may be NULL) becomes nonzero the pass ends with CLT_E_CANCELLED
+ * between layers, and no timeline has grown. */
 clt_status clt_forward(const clt_net *net, clt_scratch *s, const clt_row *rows, int n, float *logits, const atomic_int *cancel, clt_err *err);
 
 /* Debugging and tests: called with every intermediate state, x [n][width]; stage "embed" (layer -1), "ple" [n][L*P], "layer"

@@ -1,0 +1,123 @@
+/* The attention block of one layer: project, norm, turn, store, attend, project back, add.
+ *
+ * Shapes: T active rows, H query heads, K KV heads, Dh head width. Values get a norm without weight (Gemma 4 only); where keys
+ * serve as values it is the raw projection that is taken, before the key's norm and rope. */
+#include <string.h>
+
+#include "forward/internal.h"
+
+typedef struct block {
+    clt_scratch *s;
+    const clt_net *n;
+    const clt_layer_config *lc;
+    const clt_net_layer *nl;
+    int l, pairs;
+    const float *cs;
+    int64_t q_dim, kv_dim;
+} block;
+
+static void norm_row(void *ctx, int r) {
+    const block *b = ctx;
+    int64_t d = b->n->config->width;
+    b->n->k->rms_norm(b->s->x + r * d, b->nl->attn_norm, b->n->config->rms_eps, b->s->h + r * d, d);
+}
+
+static void turn_heads(const block *b, float *x, int heads, const float *norm, int r) {
+    const float *cs = b->cs + (int64_t)b->s->source[r] * 2 * b->pairs;
+    for (int h = 0; h < heads; h++, x += b->lc->head_dim) {
+        b->n->k->rms_norm(x, norm, b->n->config->rms_eps, x, b->lc->head_dim);
+        b->n->k->rope(x, cs, b->lc->head_dim, b->pairs);
+    }
+}
+
+static void query_row(void *ctx, int r) {
+    const block *b = ctx;
+    turn_heads(b, b->s->q + r * b->q_dim, b->lc->heads, b->nl->q_norm, r);
+}
+
+static void key_row(void *ctx, int r) {
+    const block *b = ctx;
+    float *k = b->s->k + r * b->kv_dim, *v = b->s->v + r * b->kv_dim;
+    if (b->lc->k_is_v) memcpy(v, k, (size_t)b->kv_dim * sizeof *v);
+    turn_heads(b, k, b->lc->kv_heads, b->nl->k_norm, r);
+    for (int h = 0; b->n->config->family == CLT_GEMMA4 && h < b->lc->kv_heads; h++)
+        b->n->k->rms_norm(v + h * b->lc->head_dim, NULL, b->n->config->rms_eps, v + h * b->lc->head_dim, b->lc->head_dim);
+}
+
+/* All heads and rows of one group, in position order; one task per KV head keeps writers of a chunk apart. */
+static void store_task(void *ctx, int task, int thread) {
+    (void)thread;
+    const block *b = ctx;
+    clt_scratch *s = b->s;
+    const clt_group *g = &s->group[task / b->lc->kv_heads];
+    int h = task % b->lc->kv_heads;
+    int64_t at = (int64_t)h * b->lc->head_dim;
+    for (int r = g->first; r < g->first + g->count; r++) {
+        clt_kv_chunk c = clt_kv_chunk_at(g->kv, b->l, s->pos[r] / CLT_ATTN_CHUNK, h);
+        b->n->k->kv_store(g->kv->k_type, b->lc->head_dim, (uint8_t *)(uintptr_t)c.k, (uint8_t *)(uintptr_t)c.v,
+                          s->pos[r] % CLT_ATTN_CHUNK, s->k + r * b->kv_dim + at, s->v + r * b->kv_dim + at);
+    }
+}
+
+static void project_keys(block *b) {
+    clt_scratch *s = b->s;
+    clt_linear lin[2] = {{&b->nl->k, s->k, b->kv_dim}, {&b->nl->v, s->v, b->kv_dim}};
+    clt_linear_run(s, lin, b->lc->k_is_v ? 1 : 2, s->n);
+    clt_rows_run(s, key_row, b, s->n);
+    clt_pool_run(b->n->pool, store_task, b, s->n_groups * b->lc->kv_heads);
+}
+
+/* Nothing below reads the rows that go: their keys are stored and no later layer makes any. */
+void clt_keep_wanted(clt_scratch *s, const clt_row *rows) {
+    int64_t d = s->net->config->width;
+    int n = 0, groups = 0;
+    for (int g = 0; g < s->n_groups; g++) {
+        clt_group old = s->group[g];
+        int first = n;
+        for (int r = old.first; r < old.first + old.count; r++) {
+            if (!rows[s->source[r]].want_logits) continue;
+            memmove(s->x + n * d, s->x + r * d, (size_t)d * sizeof *s->x);
+            s->pos[n] = s->pos[r], s->source[n] = s->source[r], n++;
+        }
+        if (n > first) s->group[groups++] = (clt_group){old.kv, first, n - first};
+    }
+    s->n = n, s->n_groups = groups;
+}
+
+static void add_row(void *ctx, int r) {
+    const block *b = ctx;
+    int64_t d = b->n->config->width;
+    float *h = b->s->h + r * d, *x = b->s->x + r * d;
+    b->n->k->rms_norm(h, b->nl->post_attn_norm, b->n->config->rms_eps, h, d);
+    b->n->k->add(x, h, x, d);
+}
+
+static bool wants_q8(const clt_net_layer *nl) {
+    return clt_mat_wants_q8(nl->q.type) || (nl->k.rows && clt_mat_wants_q8(nl->k.type)) || (nl->v.rows && clt_mat_wants_q8(nl->v.type));
+}
+
+void clt_attention(clt_scratch *s, int l, const clt_row *rows, bool compact) {
+    const clt_net *n = s->net;
+    const clt_layer_config *lc = &n->config->layer[l];
+    int64_t d = n->config->width;
+    block b = {.s = s, .n = n, .lc = lc, .nl = &n->layer[l], .l = l, .q_dim = (int64_t)lc->heads * lc->head_dim,
+               .kv_dim = (int64_t)lc->kv_heads * lc->head_dim, .pairs = lc->sliding ? n->pairs_sliding : n->pairs_full,
+               .cs = lc->sliding ? s->cs_sliding : s->cs_full};
+    clt_rows_run(s, norm_row, &b, s->n);
+    clt_linear_input(s, s->h, d, d, s->n, wants_q8(b.nl));
+    if (lc->own_kv) project_keys(&b);
+    if (compact) {
+        int before = s->n;
+        clt_keep_wanted(s, rows);
+        if (!s->n) return;
+        if (s->n < before) {
+            clt_rows_run(s, norm_row, &b, s->n);
+            clt_linear_input(s, s->h, d, d, s->n, wants_q8(b.nl));
+        }
+    }
+    clt_linear_run(s, &(clt_linear){&b.nl->q, s->q, b.q_dim}, 1, s->n);
+    clt_rows_run(s, query_row, &b, s->n);
+    clt_attend(s, l);
+    clt_linear_one(s, &b.nl->o, s->att, b.q_dim, s->n, s->h, d);
+    clt_rows_run(s, add_row, &b, s->n);
+}

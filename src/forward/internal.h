@@ -1,0 +1,118 @@
+/* What the files of the forward pass share: packed layers, the rings of keys and values, and the working memory. */
+#ifndef CLT_FORWARD_INTERNAL_H
+#define CLT_FORWARD_INTERNAL_H
+#include "forward/forward.h"
+
+/* ---- net.c ---- */
+typedef struct clt_expert { clt_mat gate, up, down; } clt_expert; /* [Fe, D], [Fe, D], [D, Fe] */
+
+typedef struct clt_net_layer {
+    clt_mat q, k, v, o, gate, up, down, ple_gate, ple_proj, router; /* rows == 0: the layer has none */
+    clt_expert *experts;                                            /* [E] */
+    const float *attn_norm, *q_norm, *k_norm, *post_attn_norm;      /* [D] [Dh] [Dh] [D] */
+    const float *ffn_norm, *post_ffn_norm, *ple_norm;               /* [D] */
+    const float *post_ffn_norm_1, *pre_ffn_norm_2, *post_ffn_norm_2;
+    const float *router_scale;                                      /* [D], times D^-0.5 */
+    const float *expert_scale;                                      /* [E] */
+    float scalar;                                                   /* multiplies the residual stream at the end of the layer */
+} clt_net_layer;
+
+struct clt_net {
+    const clt_model *model;
+    const clt_config *config;
+    const clt_kernels *k;
+    clt_pool *pool;
+    clt_arena *arena;
+    uint8_t *packed;
+    size_t packed_bytes;
+    clt_net_layer *layer;
+    clt_mat output, ple_proj;
+    const float *output_norm, *ple_proj_norm;
+    const float *freq_sliding, *freq_full; /* [pairs] */
+    int pairs_sliding, pairs_full, max_head_dim;
+    int last_kv_layer;                     /* after its keys are stored, rows whose logits nobody wants are done */
+};
+
+/* ---- kv.c ---- */
+typedef struct clt_kv_layer {
+    uint8_t *data;      /* [chunks][kv_heads]{K chunk, V chunk} */
+    size_t bytes;
+    int chunks;         /* of the ring, or of the whole context */
+    int kv_heads, head_dim;
+    size_t k_bytes, v_bytes; /* of one chunk */
+} clt_kv_layer;
+
+struct clt_kv {
+    const clt_model *model;
+    clt_type k_type, v_type;
+    int context, length;
+    int window;         /* 0: no sliding layer */
+    int ring_chunks;
+    int floor;          /* sliding layers hold nothing before this position */
+    clt_kv_layer *layer; /* [L]; data NULL for layers that read another's */
+};
+
+/* The chunk of KV head h that holds absolute position chunk*64. */
+clt_kv_chunk clt_kv_chunk_at(const clt_kv *kv, int layer, int chunk, int h);
+/* Announces that positions up to `end` are about to be written. */
+void clt_kv_reserve(clt_kv *kv, int end);
+
+/* ---- scratch.c ---- */
+typedef struct clt_group { clt_kv *kv; int first, count; } clt_group; /* active rows of one timeline */
+
+/* Queries of one attention task: what the kernels take in one go. Chunks whose partial results are kept at a time in a decode step. */
+enum { CLT_TILE_QUERIES = 30, CLT_WAVE_CHUNKS = 64 };
+
+struct clt_scratch {
+    const clt_net *net;
+    int max_rows;
+    uint8_t *memory;
+    size_t bytes;
+    /* active rows */
+    int n, n_groups;
+    int *pos, *source;      /* [R] absolute position; index in the batch as it was given */
+    clt_group *group;       /* [R] */
+    /* numbers */
+    float *x, *h;           /* [R][D] residual stream; branch */
+    float *q, *k, *v, *att; /* [R][max H*Dh], [R][max K*Dh] twice, [R][max H*Dh] */
+    float *gate, *up;       /* [R][max F] */
+    float *ple, *ple_ctx;   /* [R][L*P] */
+    float *cs_sliding, *cs_full; /* [R][2*pairs], rows as given in the batch */
+    clt_acts acts;          /* its q, d, sums are as large as any input of the net needs */
+    float *tile;            /* [threads][3][tile queries][max Dh]: queries, sums, and one chunk's part of a tile */
+    float *partial;         /* [CLT_WAVE_CHUNKS][tile queries of all KV heads][max Dh + 2] */
+    int tile_queries;       /* rows of a tile times query heads per KV head, at most */
+    /* experts; rows = R * experts_used */
+    float *router, *eh, *egate, *eup, *eout; /* [R][E], [rows][D], [rows][Fe], [rows][Fe], [rows][D] */
+    int *choice, *slot, *expert_first;       /* [R][k] expert; [R][k] its row below; [E + 1] first row of each expert */
+    float *choice_weight;                    /* [R][k] */
+    clt_probe_fn probe;
+    void *probe_user;
+};
+
+/* ---- linear.c: matrices and rows over the pool ---- */
+typedef struct clt_linear { const clt_mat *w; float *y; int64_t ldy; } clt_linear;
+/* Makes x [n][ldx], K columns, the input of the next clt_linear_run; quantised if one of the matrices wants it. */
+void clt_linear_input(clt_scratch *s, const float *x, int64_t ldx, int64_t cols, int n, bool q8);
+/* y = W x for up to 3 matrices that share the input. */
+void clt_linear_run(clt_scratch *s, const clt_linear *lin, int n_lin, int n);
+void clt_linear_one(clt_scratch *s, const clt_mat *w, const float *x, int64_t ldx, int n, float *y, int64_t ldy);
+/* Part of the input that begins at row r. */
+clt_acts clt_acts_from(const clt_acts *a, int64_t r);
+/* fn(ctx, row) for rows [0, n), over the pool where that pays. */
+typedef void (*clt_row_fn)(void *ctx, int row);
+void clt_rows_run(clt_scratch *s, clt_row_fn fn, void *ctx, int n);
+
+/* ---- the blocks of a layer: each adds its branch to s->x ---- */
+/* compact: once the keys of all rows are stored, only rows whose logits are wanted stay active (possibly none). */
+void clt_attention(clt_scratch *s, int l, const clt_row *rows, bool compact); /* attention.c */
+/* Keeps the active rows whose logits are wanted. */
+void clt_keep_wanted(clt_scratch *s, const clt_row *rows);
+void clt_attend(clt_scratch *s, int l);                                        /* attend.c: s->q -> s->att */
+void clt_ffn_dense(clt_scratch *s, int l);                                     /* ffn.c */
+void clt_ffn_experts(clt_scratch *s, int l);                                   /* moe.c */
+void clt_dense_mlp(clt_scratch *s, int l, float *out);                         /* ffn.c: out [n][D] before the post norm */
+void clt_ple_prepare(clt_scratch *s, const clt_row *rows);                     /* ple.c */
+void clt_ple_apply(clt_scratch *s, int l);
+
+#endif

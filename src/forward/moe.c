@@ -1,0 +1,133 @@
+/* The expert block (26B-A4B): a dense branch and the k best of E experts, side by side in every layer.
+ *
+ * Rows are sorted by expert, so that each expert's weights are read once per pass. A row's result is the weighted sum of its
+ * own experts in the order of their rank, whatever rows travel with it. */
+#include <string.h>
+
+#include "forward/internal.h"
+
+typedef struct block {
+    clt_scratch *s;
+    const clt_net *n;
+    const clt_net_layer *nl;
+    int64_t d, fe;
+    int used, experts;
+} block;
+
+/* The router reads the residual stream itself, through a norm without weight and a learned scale. */
+static void router_row(void *ctx, int r) {
+    const block *b = ctx;
+    b->n->k->rms_norm(b->s->x + r * b->d, b->nl->router_scale, b->n->config->rms_eps, b->s->h + r * b->d, b->d);
+}
+
+/* The k largest probabilities, the first of equals first; renormalised, then scaled per expert. */
+static void choose_row(void *ctx, int r) {
+    const block *b = ctx;
+    float *p = b->s->router + (int64_t)r * b->experts, *w = b->s->choice_weight + (int64_t)r * b->used, sum = 0;
+    int *choice = b->s->choice + (int64_t)r * b->used;
+    b->n->k->softmax(p, b->experts);
+    for (int i = 0; i < b->used; i++) {
+        int best = (int)b->n->k->argmax(p, b->experts);
+        choice[i] = best;
+        w[i] = p[best];
+        sum += w[i];
+        p[best] = -1;
+    }
+    for (int i = 0; i < b->used; i++) w[i] = w[i] / sum * b->nl->expert_scale[choice[i]];
+}
+
+/* Counting sort of (row, rank) by expert. */
+static void sort_by_expert(const block *b) {
+    clt_scratch *s = b->s;
+    int *first = s->expert_first, n = s->n * b->used;
+    memset(first, 0, (size_t)(b->experts + 1) * sizeof *first);
+    for (int i = 0; i < n; i++) first[s->choice[i] + 1]++;
+    for (int e = 0; e < b->experts; e++) first[e + 1] += first[e];
+    for (int i = 0; i < n; i++) s->slot[i] = first[s->choice[i]]++;
+    for (int e = b->experts; e > 0; e--) first[e] = first[e - 1];
+    first[0] = 0;
+}
+
+static void spread_row(void *ctx, int r) {
+    const block *b = ctx;
+    float *h = b->s->h + r * b->d;
+    b->n->k->rms_norm(b->s->x + r * b->d, b->nl->pre_ffn_norm_2, b->n->config->rms_eps, h, b->d);
+    for (int i = 0; i < b->used; i++)
+        memcpy(b->s->eh + b->s->slot[r * b->used + i] * b->d, h, (size_t)b->d * sizeof *h);
+}
+
+enum { PANELS_PER_TASK = 8 };
+
+typedef struct expert_run {
+    const block *b;
+    bool down;     /* [Fe, D] pairs gate and up, or [D, Fe] */
+    int per_expert, per_mat;
+} expert_run;
+
+static void expert_task(void *ctx, int task, int thread) {
+    (void)thread;
+    const expert_run *x = ctx;
+    const block *b = x->b;
+    clt_scratch *s = b->s;
+    int e = task / x->per_expert, t = task % x->per_expert, first = s->expert_first[e], rows = s->expert_first[e + 1] - first;
+    if (!rows) return;
+    const clt_expert *w = &b->nl->experts[e];
+    bool up = t >= x->per_mat;
+    const clt_mat *m = x->down ? &w->down : up ? &w->up : &w->gate;
+    float *y = x->down ? s->eout + first * b->d : (up ? s->eup : s->egate) + first * b->fe;
+    int64_t p0 = (int64_t)(t % x->per_mat) * PANELS_PER_TASK, p1 = p0 + PANELS_PER_TASK, all = clt_mat_panels(m);
+    clt_acts a = clt_acts_from(&s->acts, first);
+    b->n->k->matmul(m, &a, rows, y, x->down ? b->d : b->fe, p0, p1 < all ? p1 : all);
+}
+
+static void run_experts(const block *b, bool down) {
+    int64_t panels = ((down ? b->d : b->fe) + CLT_PANEL - 1) / CLT_PANEL;
+    expert_run x = {b, down, 0, (int)((panels + PANELS_PER_TASK - 1) / PANELS_PER_TASK)};
+    x.per_expert = down ? x.per_mat : 2 * x.per_mat;
+    clt_pool_run(b->n->pool, expert_task, &x, x.per_expert * b->experts);
+}
+
+static void gelu_row(void *ctx, int i) {
+    const block *b = ctx;
+    float *g = b->s->egate + i * b->fe;
+    b->n->k->gelu_mul(g, b->s->eup + i * b->fe, g, b->fe);
+}
+
+/* The experts' weighted sum in rank order, normed; the dense branch is in s->att, already normed. */
+static void gather_row(void *ctx, int r) {
+    const block *b = ctx;
+    const clt_kernels *k = b->n->k;
+    float eps = b->n->config->rms_eps, *h = b->s->h + r * b->d, *x = b->s->x + r * b->d;
+    memset(h, 0, (size_t)b->d * sizeof *h);
+    for (int i = 0; i < b->used; i++)
+        k->axpy(b->s->choice_weight[r * b->used + i], b->s->eout + b->s->slot[r * b->used + i] * b->d, h, b->d);
+    k->rms_norm(h, b->nl->post_ffn_norm_2, eps, h, b->d);
+    k->add(b->s->att + r * b->d, h, h, b->d);
+    k->rms_norm(h, b->nl->post_ffn_norm, eps, h, b->d);
+    k->add(x, h, x, b->d);
+}
+
+static void dense_row(void *ctx, int r) {
+    const block *b = ctx;
+    b->n->k->rms_norm(b->s->att + r * b->d, b->nl->post_ffn_norm_1, b->n->config->rms_eps, b->s->att + r * b->d, b->d);
+}
+
+void clt_ffn_experts(clt_scratch *s, int l) {
+    const clt_net *n = s->net;
+    block b = {.s = s, .n = n, .nl = &n->layer[l], .d = n->config->width, .fe = n->config->expert_ffn,
+               .used = n->config->experts_used, .experts = n->config->experts};
+    const clt_expert *x = b.nl->experts;
+    clt_dense_mlp(s, l, s->att); /* att is free here and at least as wide as x */
+    clt_rows_run(s, dense_row, &b, s->n);
+    clt_rows_run(s, router_row, &b, s->n);
+    clt_linear_one(s, &b.nl->router, s->h, b.d, s->n, s->router, b.experts);
+    clt_rows_run(s, choose_row, &b, s->n);
+    sort_by_expert(&b);
+    clt_rows_run(s, spread_row, &b, s->n);
+    clt_linear_input(s, s->eh, b.d, b.d, s->n * b.used, clt_mat_wants_q8(x->gate.type) || clt_mat_wants_q8(x->up.type));
+    run_experts(&b, false);
+    clt_rows_run(s, gelu_row, &b, s->n * b.used);
+    clt_linear_input(s, s->egate, b.fe, b.fe, s->n * b.used, clt_mat_wants_q8(x->down.type));
+    run_experts(&b, true);
+    clt_rows_run(s, gather_row, &b, s->n);
+}

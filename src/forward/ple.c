@@ -1,0 +1,61 @@
+/* Per-layer embeddings (E2B, E4B): a second embedding per token and layer, computed once from the input embedding.
+ *
+ * P = width of a per-layer embedding, L layers. The table is the largest tensor of the file and never resident: one row per
+ * token is read from the map. */
+#include <math.h>
+
+#include "forward/internal.h"
+
+typedef struct prepare_ctx { clt_scratch *s; const clt_row *rows; } prepare_ctx;
+
+/* ple = (rms_w(context * D^-0.5) + row * sqrt(P)) * 2^-0.5, layer by layer */
+static void prepare_row(void *ctx, int r) {
+    const prepare_ctx *c = ctx;
+    const clt_net *n = c->s->net;
+    const clt_tensor *t = n->model->ple_embed;
+    int64_t p = n->config->ple_dim, all = p * n->config->layers;
+    float *ple = c->s->ple + r * all, *proj = c->s->ple_ctx + r * all;
+    clt_type_get((uint32_t)t->type)->decode(clt_tensor_row(t, c->rows[r].id), ple, all);
+    n->k->scale(ple, sqrtf((float)p), ple, all);
+    n->k->scale(proj, 1.0f / sqrtf((float)n->config->width), proj, all);
+    for (int l = 0; l < n->config->layers; l++)
+        n->k->rms_norm(proj + l * p, n->ple_proj_norm, n->config->rms_eps, proj + l * p, p);
+    n->k->add(ple, proj, ple, all);
+    n->k->scale(ple, 0.70710678118654752440f, ple, all);
+}
+
+void clt_ple_prepare(clt_scratch *s, const clt_row *rows) {
+    int64_t d = s->net->config->width, all = (int64_t)s->net->config->ple_dim * s->net->config->layers;
+    clt_linear_one(s, &s->net->ple_proj, s->x, d, s->n, s->ple_ctx, all);
+    clt_rows_run(s, prepare_row, &(prepare_ctx){s, rows}, s->n);
+}
+
+typedef struct apply_ctx { clt_scratch *s; int l; } apply_ctx;
+
+static void gate_row(void *ctx, int r) {
+    const apply_ctx *c = ctx;
+    const clt_net *n = c->s->net;
+    int64_t p = n->config->ple_dim;
+    float *g = c->s->gate + r * p;
+    n->k->gelu_mul(g, c->s->ple + ((int64_t)c->s->source[r] * n->config->layers + c->l) * p, g, p);
+}
+
+static void add_row(void *ctx, int r) {
+    const apply_ctx *c = ctx;
+    const clt_net *n = c->s->net;
+    int64_t d = n->config->width;
+    float *h = c->s->h + r * d, *x = c->s->x + r * d;
+    n->k->rms_norm(h, n->layer[c->l].ple_norm, n->config->rms_eps, h, d);
+    n->k->add(x, h, x, d);
+}
+
+/* x += rms_w(Wp (gelu(Wg x) * ple[l])); no norm before the gate. */
+void clt_ple_apply(clt_scratch *s, int l) {
+    const clt_net_layer *nl = &s->net->layer[l];
+    int64_t d = s->net->config->width, p = s->net->config->ple_dim;
+    apply_ctx c = {s, l};
+    clt_linear_one(s, &nl->ple_gate, s->x, d, s->n, s->gate, p);
+    clt_rows_run(s, gate_row, &c, s->n);
+    clt_linear_one(s, &nl->ple_proj, s->gate, p, s->n, s->h, d);
+    clt_rows_run(s, add_row, &c, s->n);
+}
