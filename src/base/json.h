@@ -14,7 +14,8 @@ typedef enum clt_json_type {
     CLT_JSON_NULL, CLT_JSON_BOOL, CLT_JSON_INT, CLT_JSON_REAL, CLT_JSON_STRING, CLT_JSON_ARRAY, CLT_JSON_OBJECT
 } clt_json_type;
 
-/* Parses a whole document; `what` names it in errors (a file name, "request"). Free with clt_json_free. */
+/* Parses a whole document; `what` names it in errors (a file name, "request"). Free with clt_json_free. In a document that
+ * holds a whole number beyond 64 bits every number arrives as a real. */
 clt_status clt_json_parse(const char *text, size_t len, const char *what, clt_json **doc, clt_err *err);
 void clt_json_free(clt_json *doc);
 

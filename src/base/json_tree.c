@@ -41,7 +41,11 @@ clt_status clt_json_parse(const char *text, size_t len, const char *what, clt_js
     if (status != CLT_OK) return status;
     pthread_once(&once, use_our_memory);
     out_of_memory = false;
-    json_t *root = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &e);
+    const size_t flags = JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL;
+    json_t *root = json_loadb(text, len, flags, &e);
+    /* Published tokenizer_config.json files write "no limit" as the whole number 1000000000000000019884624838656. */
+    if (!root && !out_of_memory && json_error_code(&e) == json_error_numeric_overflow)
+        root = json_loadb(text, len, flags | JSON_DECODE_INT_AS_REAL, &e);
     if (root) {
         *doc = (clt_json *)root;
         return CLT_OK;
