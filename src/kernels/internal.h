@@ -80,6 +80,9 @@ CLT_INLINE int64_t clt_acts_blocks(const clt_acts *a) { return (a->cols + CLT_QB
 CLT_DECLARE_LEVEL(scalar);
 CLT_DECLARE_LEVEL(avx2);
 CLT_DECLARE_LEVEL(avx512vnni);
+void clt_vec_fill_avx512(clt_kernels *k);
 #undef CLT_DECLARE_LEVEL
+/* The float types of a level's clt_matmul. */
+void clt_matmul_floats_avx2(const clt_mat *m, const clt_acts *a, int64_t T, float *y, int64_t ldy, int64_t p0, int64_t p1);
 
 #endif

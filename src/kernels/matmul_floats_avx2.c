@@ -1,0 +1,88 @@
+/* Matrix times rows of activations for AVX2, float types: one fma per element in ascending k, lane = output row.
+ *
+ * An fma takes four cycles and two start per cycle, so at least eight chains must run side by side: a tile is R rows of
+ * activations times P panels (2·P registers of eight output rows). */
+#include <immintrin.h>
+#include <string.h>
+#include "kernels/internal.h"
+
+enum { PANELS_MAX = 4, ROWS_MAX = 6, AHEAD_K = 32 };
+
+CLT_INLINE __m256 load_weights(clt_type t, const uint8_t *panel, int64_t k, int half)
+{
+    int64_t i = k * CLT_PANEL + 8 * half;
+    if (t == CLT_F32)
+        return _mm256_loadu_ps((const float *)(const void *)panel + i);
+    __m128i h = _mm_loadu_si128((const __m128i *)(const void *)(panel + 2 * i));
+    if (t == CLT_F16)
+        return _mm256_cvtph_ps(h);
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16));
+}
+
+/* The outputs of P panels from p on for R rows from t0 on, whole, written to y. */
+CLT_INLINE void multiply_tile(clt_type t, int P, int R, const clt_mat *m, const clt_acts *a, int64_t p, int64_t t0,
+                              float *y, int64_t ldy)
+{
+    const uint8_t *panel = m->data + (size_t)p * m->panel_bytes;
+    const float *x = a->x + t0 * a->ldx;
+    __m256 acc[PANELS_MAX][2][ROWS_MAX];
+
+    CLT_UNROLL
+    for (int i = 0; i < 2 * P * R; i++)
+        acc[i / 2 / R][i / R % 2][i % R] = _mm256_setzero_ps();
+    for (int64_t k = 0; k < a->cols; k++) {
+        CLT_UNROLL
+        for (int j = 0; j < 2 * P; j++) {
+            const uint8_t *from = panel + (size_t)(j / 2) * m->panel_bytes;
+            __m256 w = load_weights(t, from, k, j % 2);
+            if (j % 2 == 0)
+                _mm_prefetch((const char *)from + (size_t)(k + AHEAD_K) * CLT_PANEL * (t == CLT_F32 ? 4 : 2), _MM_HINT_T0);
+            CLT_UNROLL
+            for (int r = 0; r < R; r++)
+                acc[j / 2][j % 2][r] = _mm256_fmadd_ps(w, _mm256_broadcast_ss(x + r * a->ldx + k), acc[j / 2][j % 2][r]);
+        }
+    }
+    for (int j = 0; j < P; j++)
+        for (int r = 0; r < R; r++) {
+            float out[CLT_PANEL];
+            int64_t left = m->rows - (p + j) * CLT_PANEL, n = left < CLT_PANEL ? left : CLT_PANEL;
+            _mm256_storeu_ps(out, acc[j][0][r]);
+            _mm256_storeu_ps(out + 8, acc[j][1][r]);
+            memcpy(y + (t0 + r) * ldy + (p + j) * CLT_PANEL, out, (size_t)n * sizeof *y);
+        }
+}
+
+/* Rows in sixes against one panel, which stays in cache; the last few rows against four panels at a time. */
+CLT_INLINE void multiply_range(clt_type t, const clt_mat *m, const clt_acts *a, int64_t T, float *y, int64_t ldy,
+                               int64_t p0, int64_t p1)
+{
+    int64_t sixes = T - T % 6, p;
+
+    for (p = p0; sixes > 0 && p < p1; p++)
+        for (int64_t t0 = 0; t0 < sixes; t0 += 6)
+            multiply_tile(t, 1, 6, m, a, p, t0, y, ldy);
+    for (int64_t t0 = sixes; t0 < T; t0 += T - t0 >= 3 ? 3 : 1) {
+        bool three = T - t0 >= 3;
+        for (p = p0; p < p1; p += three ? 2 : 4) {
+            if (three && p + 2 <= p1)
+                multiply_tile(t, 2, 3, m, a, p, t0, y, ldy);
+            else if (three)
+                multiply_tile(t, 1, 3, m, a, p, t0, y, ldy);
+            else if (p + 4 <= p1)
+                multiply_tile(t, 4, 1, m, a, p, t0, y, ldy);
+            else
+                for (int64_t last = p; last < p1; last++)
+                    multiply_tile(t, 1, 1, m, a, last, t0, y, ldy);
+        }
+    }
+}
+
+void clt_matmul_floats_avx2(const clt_mat *m, const clt_acts *a, int64_t T, float *y, int64_t ldy, int64_t p0, int64_t p1)
+{
+    if (m->type == CLT_F32)
+        multiply_range(CLT_F32, m, a, T, y, ldy, p0, p1);
+    else if (m->type == CLT_F16)
+        multiply_range(CLT_F16, m, a, T, y, ldy, p0, p1);
+    else
+        multiply_range(CLT_BF16, m, a, T, y, ldy, p0, p1);
+}

@@ -1,0 +1,48 @@
+/* Activations to 8 bits, the specification: rows of floats in, codes, scales and sums of codes out. */
+#include <math.h>
+#include <string.h>
+#include "kernels/internal.h"
+
+/* Adding and taking away 1.5 * 2^23 rounds |v| < 2^22 to the nearest integer, ties to even. NaN counts as zero. */
+static int8_t code_of(float x, float inverse)
+{
+    float v = x * inverse;
+    if (isnan(v))
+        return 0;
+    v = v < -127 ? -127 : v > 127 ? 127 : v;
+    return (int8_t)(v + 12582912.f - 12582912.f);
+}
+
+static void quantize_block(const float *x, int8_t *q, float *d, int16_t *sums)
+{
+    float largest = 0;
+    for (int i = 0; i < CLT_QBLOCK; i++)
+        if (fabsf(x[i]) > largest)
+            largest = fabsf(x[i]);
+    float inverse = largest > 0 ? 127 / largest : 0;
+    *d = largest / 127;
+    for (int h = 0; h < 2; h++) {
+        int sum = 0;
+        for (int i = 16 * h; i < 16 * h + 16; i++) {
+            q[i] = code_of(x[i], inverse);
+            sum += q[i];
+        }
+        sums[h] = (int16_t)sum;
+    }
+}
+
+void clt_quantize_scalar(const clt_acts *a, int64_t t0, int64_t t1)
+{
+    int64_t blocks = clt_acts_blocks(a), whole = a->cols / CLT_QBLOCK;
+
+    for (int64_t t = t0; t < t1; t++) {
+        const float *x = a->x + t * a->ldx;
+        for (int64_t b = 0; b < blocks; b++) {
+            int64_t at = t * blocks + b;
+            float tail[CLT_QBLOCK] = {0};
+            if (b == whole)
+                memcpy(tail, x + b * CLT_QBLOCK, (size_t)(a->cols % CLT_QBLOCK) * sizeof *x);
+            quantize_block(b == whole ? tail : x + b * CLT_QBLOCK, a->q + at * CLT_QBLOCK, a->d + at, a->sums + 2 * at);
+        }
+    }
+}
