@@ -1,0 +1,123 @@
+/* The command line: argv -> one checked cli_args.
+ *
+ * In: argv after the verb. Out: every flag's value with its range checked, or one usage error that names the flag. The table
+ * of flags is args_table.c; it also feeds the help. Nothing here opens a file. Strings point into argv. */
+#ifndef CLI_ARGS_H
+#define CLI_ARGS_H
+#include <limits.h>
+#include "base/buf.h"
+#include "base/err.h"
+#include "culet.h"
+
+typedef enum cli_verb {
+    CLI_RUN, CLI_CHAT, CLI_TOKENIZE, CLI_DETOKENIZE, CLI_RENDER, CLI_LOGITS, CLI_SCORE, CLI_SHOW, CLI_LS, CLI_DOCTOR, CLI_BENCH,
+    CLI_VERBS
+} cli_verb;
+
+typedef enum cli_stats { CLI_STATS_NONE, CLI_STATS_TEXT, CLI_STATS_JSON } cli_stats;
+typedef enum cli_spec { CLI_SPEC_OFF, CLI_SPEC_LOOKUP, CLI_SPEC_MTP, CLI_SPEC_AUTO } cli_spec; /* order of the choices */
+typedef enum cli_format { CLI_MD, CLI_CSV, CLI_JSON, CLI_JSONL } cli_format;                    /* order of the choices */
+
+typedef struct cli_strings {
+    const char **items;
+    size_t n;
+} cli_strings;
+
+typedef struct cli_bias {
+    int32_t id;
+    float value; /* -INFINITY bans */
+} cli_bias;
+
+/* Marks a value that was not given, so that the model's own default applies. */
+#define CLI_INT_UNSET INT_MIN
+/* Floats that were not given are NaN. */
+
+typedef struct cli_args {
+    cli_verb verb;
+    bool help, version;
+
+    const char *model, *chat_template_file;
+    const char *draft_model;          /* only to tell a missing drafter from a missing feature */
+    cli_strings prompts;              /* every -p, in order */
+    const char *file, *system;
+    const char *ids;                  /* "2,1841" or "@FILE" */
+    bool ids_only;                    /* render --ids */
+    cli_strings operands;             /* arguments that are no flags */
+    bool raw, special, no_bos, json, all, quiet, verbose;
+    int stats;                        /* cli_stats */
+
+    int context, predict, threads, batch, ubatch;
+    int kv_k, kv_v;                   /* culet_kv_type */
+
+    float temperature, top_p, min_p, repeat_penalty, presence_penalty, frequency_penalty;
+    int top_k, repeat_last_n;
+    uint64_t seed;
+    bool seed_given, ignore_eos;
+    cli_bias *biases;
+    size_t n_biases;
+    cli_strings stops;
+
+    int think;                        /* order of the choices: 0 = off, 1 = on */
+    int reasoning_budget;             /* -1 = unlimited, 0 = no thinking */
+    int spec, draft_max;              /* cli_spec */
+
+    const char *out_file, *save_logits, *kl_base;
+
+    clt_ids bench_prompt, bench_gen, bench_pairs /* pp,tg,pp,tg… */, bench_depth, bench_threads, bench_batch, bench_ubatch;
+    clt_ids bench_kv_k, bench_kv_v;   /* culet_kv_type */
+    int repetitions, format;          /* cli_format */
+
+    const char *absent;               /* first flag given whose feature this version lacks */
+} cli_args;
+
+/* How a flag's value is read. */
+typedef enum cli_kind {
+    CLI_K_FLAG,    /* bool: no value */
+    CLI_K_TEXT,    /* const char *: any text, empty included */
+    CLI_K_PATH,    /* const char *: not empty */
+    CLI_K_TEXTS,   /* cli_strings: appended */
+    CLI_K_INT,     /* int within min..max */
+    CLI_K_REAL,    /* float within min..max */
+    CLI_K_SEED,    /* uint64_t; -1 = random */
+    CLI_K_BIAS,    /* ID+BIAS, ID-BIAS, ID=false */
+    CLI_K_CHOICE,  /* int: index of the value within `value`, a list such as "off|on" */
+    CLI_K_KV,      /* int: culet_kv_type */
+    CLI_K_STATS,   /* int: cli_stats; value optional and only with "=" */
+    CLI_K_INTS,    /* clt_ids: comma-separated list, appended */
+    CLI_K_PAIRS,   /* clt_ids: "PP,TG", appended */
+    CLI_K_KVS,     /* clt_ids: comma-separated culet_kv_type, appended */
+    CLI_K_ABSENT,  /* a feature of a later version; with or without a value, as `value` says */
+} cli_kind;
+
+#define CLI_IN(verb) (1u << (verb))
+
+typedef struct cli_option {
+    const char *names;  /* "-c --ctx-size" */
+    unsigned verbs;     /* CLI_IN(...) | ... */
+    cli_kind kind;
+    size_t offset;      /* into cli_args */
+    double min, max;
+    const char *value;  /* the value's name in the help, or the choices; NULL = takes none */
+    const char *help;   /* NULL = not listed */
+} cli_option;
+
+extern const cli_option cli_options[];
+extern const size_t cli_n_options;
+
+/* Fills `args` (defaults first). CLT_E_USAGE names the flag; CLT_E_UNSUPPORTED a feature that this version lacks. With --help
+ * or --version given, the rest is not judged. Free with cli_args_free also after a failure. */
+clt_status cli_args_parse(cli_verb verb, int argc, char **argv, cli_args *args, clt_err *err);
+void cli_args_free(cli_args *args);
+/* Changes one sampling value by its long name without dashes ("temp", "top_k"), as chat's /set does. */
+clt_status cli_args_set(cli_args *args, const char *name, const char *value, clt_err *err);
+/* The flags of a verb, one per line. */
+void cli_args_help(cli_verb verb, clt_buf *out);
+/* The candidate nearest to `word` among n, or NULL if none is near. */
+const char *cli_nearest(const char *word, const char *const *candidates, size_t n);
+
+/* A whole decimal integer within min..max; false otherwise (junk, spaces, overflow). */
+bool cli_read_int(const char *text, long long min, long long max, long long *out);
+/* A whole finite decimal number; false otherwise. */
+bool cli_read_real(const char *text, double *out);
+
+#endif

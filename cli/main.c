@@ -1,0 +1,147 @@
+/* culet: finds the command, reads its flags, runs it. Holds the table of commands and writes all help texts. */
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+#include "args.h"
+#include "out.h"
+#include "signals.h"
+#include "verbs.h"
+
+typedef struct command {
+    const char *name;
+    int (*run)(const cli_args *args);
+    const char *usage, *summary, *notes;
+} command;
+
+/* In the order of cli_verb. */
+static const command commands[CLI_VERBS] = {
+    {"run", cli_run, "[-m MODEL] -p TEXT | -f FILE | --ids IDS", "one reply to one prompt",
+     "Without -p, -f and --ids the prompt comes from standard input. Standard output carries the reply alone."},
+    {"chat", cli_chat, "[-m MODEL]", "a conversation", "/? inside the chat lists its commands."},
+    {"tokenize", cli_tokenize, "[-m MODEL] -p TEXT | -f FILE", "text to token ids", ""},
+    {"detokenize", cli_detokenize, "[-m MODEL] --ids IDS", "token ids to bytes", ""},
+    {"render", cli_render, "[-m MODEL] FILE.json", "the exact prompt of an OpenAI chat request",
+     "Reads messages, tools, add_generation_prompt, continue_final_message and chat_template_kwargs.enable_thinking."},
+    {"logits", cli_logits, "[-m MODEL] --ids IDS --out FILE [--all]", "the model's logits as raw float32",
+     "Rows of V values, V = rows of the embedding table; after the softcap, before suppression and bias."},
+    {"score", cli_score, "[-m MODEL] -f FILE", "negative log-likelihood, perplexity, divergence from saved logits",
+     "The text is cut into windows of the context's size. Each begins with BOS, unless --no-bos; its first token is not scored.\n"
+     "FILE of --save-logits holds float32 [rows, V], FILE.ids int32 [rows], both little-endian; every row of every window counts."},
+    {"show", cli_show, "[-m MODEL] [--json]", "configuration, tensors and memory plan of a model", ""},
+    {"ls", cli_ls, "[--json]", "the models in the model folder", ""},
+    {"doctor", cli_doctor, "[--json]", "this machine: CPU, memory, disk, model folder, what was built in", ""},
+    {"bench", cli_bench, "[-m MODEL] [-p N,…] [-n N,…]", "speed of prompts and of generation",
+     "Lists are combined into a grid. Every test runs once to warm up, then -r times."},
+};
+
+static const char *const later[] = {"serve", "caption", "quantize", "convert", "verify", "pull", "rm", "pack", "imatrix"};
+enum { N_LATER = sizeof(later) / sizeof(later[0]) };
+
+static int help_all(void) {
+    clt_buf text = {0};
+    clt_buf_puts(&text, "culet " CULET_VERSION ": runs Google's Gemma models\n\nusage: culet COMMAND [FLAGS]\n\n");
+    for (size_t i = 0; i < CLI_VERBS; i++) {
+        clt_buf_printf(&text, "  %-12s %s\n", commands[i].name, commands[i].summary);
+    }
+    clt_buf_puts(&text, "\nculet COMMAND -h lists the flags of a command; culet --version prints the version.\n"
+                        "exit codes: 0 ok, 1 failed, 2 usage, 3 model file, 4 memory, 5 network, 6 unsupported, 130 and 143 interrupted\n");
+    cli_out_buf(&text);
+    clt_buf_free(&text);
+    return 0;
+}
+
+static int help_of(cli_verb verb) {
+    const command *c = &commands[verb];
+    clt_buf text = {0};
+    clt_buf_printf(&text, "usage: culet %s %s\n%s.\n", c->name, c->usage, c->summary);
+    if (c->notes[0]) {
+        clt_buf_printf(&text, "%s\n", c->notes);
+    }
+    clt_buf_puts(&text, "\n");
+    cli_args_help(verb, &text);
+    cli_out_buf(&text);
+    clt_buf_free(&text);
+    return 0;
+}
+
+static int print_version(void) {
+    cli_out("culet " CULET_VERSION "\n", sizeof("culet " CULET_VERSION "\n") - 1);
+    return 0;
+}
+
+static int unknown_command(const char *name) {
+    const char *names[CLI_VERBS + N_LATER];
+    clt_err err;
+    for (size_t i = 0; i < N_LATER; i++) {
+        if (!strcmp(name, later[i])) {
+            return cli_failf(CLT_E_UNSUPPORTED, "%s: this command is not in this version", name);
+        }
+        names[CLI_VERBS + i] = later[i];
+    }
+    for (size_t i = 0; i < CLI_VERBS; i++) {
+        names[i] = commands[i].name;
+    }
+    clt_err_clear(&err);
+    clt_fail(&err, CLT_E_USAGE, "%s: unknown %s", name, name[0] == '-' ? "flag; a command comes first" : "command");
+    const char *near = cli_nearest(name, names, CLI_VERBS + N_LATER);
+    if (near) {
+        clt_hint(&err, "did you mean culet %s?", near);
+    } else {
+        clt_hint(&err, "culet -h lists the commands");
+    }
+    return cli_fail(&err);
+}
+
+static int run_command(cli_verb verb, int argc, char **argv) {
+    cli_args args;
+    clt_err err;
+    clt_err_clear(&err);
+    int code;
+    if (cli_args_parse(verb, argc, argv, &args, &err)) {
+        if (!err.hint[0] && err.code == CLT_E_USAGE) {
+            clt_hint(&err, "culet %s -h lists the flags", commands[verb].name);
+        }
+        code = cli_fail(&err);
+    } else if (args.help) {
+        code = help_of(verb);
+    } else if (args.version) {
+        code = print_version();
+    } else {
+        cli_out_quiet(args.quiet);
+        code = commands[verb].run(&args);
+    }
+    cli_args_free(&args);
+    return code;
+}
+
+static int dispatch(int argc, char **argv) {
+    const char *name = argc > 1 ? argv[1] : NULL;
+    if (!name) {
+        clt_err err;
+        clt_err_clear(&err);
+        clt_fail(&err, CLT_E_USAGE, "usage: a command is missing");
+        clt_hint(&err, "culet -h lists the commands");
+        return cli_fail(&err);
+    }
+    bool help = !strcmp(name, "help");
+    const char *topic = help && argc > 2 ? argv[2] : name;
+    for (size_t i = 0; i < CLI_VERBS; i++) {
+        if (!strcmp(topic, commands[i].name)) {
+            return help ? help_of((cli_verb)i) : run_command((cli_verb)i, argc - 2, argv + 2);
+        }
+    }
+    if (!strcmp(name, "-h") || !strcmp(name, "--help") || (help && argc == 2)) {
+        return help_all();
+    }
+    return !strcmp(name, "--version") ? print_version() : unknown_command(topic);
+}
+
+int main(int argc, char **argv) {
+    /* Only the character set, for line editing: numbers keep their decimal point. */
+    if (!setlocale(LC_CTYPE, "") || MB_CUR_MAX == 1) {
+        setlocale(LC_CTYPE, "C.UTF-8");
+    }
+    cli_out_init();
+    cli_signals_init();
+    return cli_finish(dispatch(argc, argv));
+}

@@ -1,0 +1,198 @@
+/* culet run: one prompt, one reply. The prompt is text (as a chat, or raw) or ids; the reply goes to standard output. */
+#include <string.h>
+#include "base/mem.h"
+#include "open.h"
+#include "out.h"
+#include "prompt.h"
+#include "reply.h"
+#include "signals.h"
+#include "verbs.h"
+
+typedef struct run {
+    const cli_args *args;
+    culet_engine *engine;
+    culet_session *session;
+    clt_ids prompt;
+    bool raw, in_thought;
+    culet_sampling sampling;
+    int32_t *bias_ids;
+    float *bias_values;
+} run;
+
+/* Markers of Gemma 3 are plain text to Gemma 4: the reply would be poor and nothing would say why. */
+static void warn_old_markers(const run *r, const clt_buf *text) {
+    if (!r->raw || !text->data || strcmp(culet_engine_info(r->engine)->architecture, "gemma4")) {
+        return;
+    }
+    static const char *const markers[] = {"<start_of_turn>", "<end_of_turn>"};
+    for (size_t i = 0; i < 2; i++) {
+        if (memmem(text->data, text->len, markers[i], strlen(markers[i]))) {
+            cli_note("warning: the prompt holds %s, a marker of Gemma 3 that is plain text to this Gemma 4 model", markers[i]);
+            return;
+        }
+    }
+}
+
+static int render_chat(run *r, const clt_buf *text) {
+    const cli_args *args = r->args;
+    clt_buf messages = {0}, request = {0};
+    culet_prompt prompt = {0};
+    culet_error failure = {0};
+    int code = 0;
+    if (args->system) {
+        cli_message(&messages, "system", args->system, strlen(args->system));
+        clt_buf_putc(&messages, ',');
+    }
+    cli_message(&messages, "user", text->data, text->len);
+    cli_request(&request, messages.data, messages.len, args->think);
+    if (messages.failed || request.failed) {
+        code = cli_failf(CLT_E_MEMORY, "run: out of memory for the prompt");
+    } else if (culet_render(r->engine, request.data, request.len, &prompt, &failure)) {
+        code = cli_fail_engine(&failure);
+    } else {
+        clt_ids_append(&r->prompt, prompt.ids, prompt.n_ids);
+        r->in_thought = prompt.in_thought;
+    }
+    culet_prompt_free(&prompt);
+    clt_buf_free(&messages);
+    clt_buf_free(&request);
+    return code;
+}
+
+static int read_text_prompt(run *r) {
+    clt_buf text = {0};
+    int code = cli_read_text(r->args, &text);
+    if (!code) {
+        warn_old_markers(r, &text);
+        code = r->raw ? cli_tokenize_text(r->engine, text.data, text.len, r->args->special, !r->args->no_bos, &r->prompt)
+                      : render_chat(r, &text);
+    }
+    clt_buf_free(&text);
+    return code;
+}
+
+static int read_prompt(run *r) {
+    const cli_args *args = r->args;
+    const culet_model_info *info = culet_engine_info(r->engine);
+    r->raw = args->raw || cli_completes_only(args, info);
+    if (r->raw && args->system) {
+        return cli_failf(CLT_E_USAGE, "--system-prompt: there is no place for it in a raw completion%s",
+                         args->raw ? "" : "; this is a base model without a chat template");
+    }
+    int code;
+    if (args->ids) {
+        code = cli_read_ids(args->ids, info->vocab, &r->prompt);
+        r->in_thought = !r->raw && cli_ids_in_thought(r->engine, r->prompt.data, r->prompt.len);
+    } else {
+        code = read_text_prompt(r);
+    }
+    if (!code && r->prompt.failed) {
+        code = cli_failf(CLT_E_MEMORY, "run: out of memory for the prompt");
+    }
+    if (!code && !r->prompt.len) {
+        code = cli_failf(CLT_E_USAGE, "--prompt: it has no tokens, and nothing can follow nothing");
+    }
+    return code;
+}
+
+static bool on_prompt_progress(void *user, size_t done, size_t total) {
+    (void)user;
+    if (done < total) {
+        cli_progress("reading", (double)done / (double)total);
+    } else {
+        cli_progress_end();
+    }
+    return true;
+}
+
+static void show_facts(const run *r) {
+    if (r->args->verbose) {
+        const culet_model_info *info = culet_engine_info(r->engine);
+        cli_say("culet: %s, %s, context %d, %zu prompt tokens, seed %llu", info->family, info->path, culet_session_context(r->session),
+                r->prompt.len, (unsigned long long)r->sampling.seed);
+    }
+}
+
+/* After a successful generation: what was not streamed. */
+static int show_reply(run *r, const culet_reply *reply) {
+    cli_timings timings;
+    cli_timings_read(r->args, r->engine, r->session, reply, &timings);
+    if (r->args->json) {
+        clt_buf document = {0};
+        cli_reply_json(reply, r->prompt.data, r->prompt.len, &timings, &document);
+        cli_out_buf(&document);
+        clt_buf_free(&document);
+    } else {
+        cli_reply_note_calls(reply);
+    }
+    cli_timings_print(&timings, r->args->stats);
+    return 0;
+}
+
+static int generate(run *r) {
+    const cli_args *args = r->args;
+    cli_stream stream = {.silent = args->json, .hide_thoughts = args->quiet};
+    culet_generate_params p = {
+        .prompt = r->prompt.data,
+        .n_prompt = r->prompt.len,
+        .max_tokens = args->predict,
+        .sampling = r->sampling,
+        .stops = args->stops.items,
+        .n_stops = args->stops.n,
+        .raw = r->raw,
+        .in_thought = r->in_thought,
+        .on_delta = cli_stream_delta,
+        .on_progress = on_prompt_progress,
+        .user = &stream,
+    };
+    culet_reply reply = {0};
+    culet_error failure = {0};
+    cli_signals_hold(r->session);
+    culet_status st = culet_generate(r->session, &p, &reply, &failure);
+    cli_signals_release();
+    cli_progress_end();
+    cli_stream_end(&stream, false);
+    int code;
+    if (cli_signals_caught()) {
+        code = cli_signals_exit();
+    } else if (st == CULET_CANCELLED) {
+        code = CULET_FAILED; /* standard output failed; cli_finish says so */
+    } else {
+        code = st ? cli_fail_engine(&failure) : show_reply(r, &reply);
+    }
+    culet_reply_free(&reply);
+    return code;
+}
+
+/* Room for the prompt and what may follow it; without a limit on the reply, for a long one. */
+static size_t wanted_context(const run *r) {
+    enum { LONG_REPLY = 1024 };
+    return r->prompt.len + (r->args->predict >= 0 ? (size_t)r->args->predict : LONG_REPLY);
+}
+
+int cli_run(const cli_args *args) {
+    run r = {.args = args};
+    int code = cli_check_operands(args, 0);
+    if (!code) {
+        code = cli_open_engine(args, CULET_OPEN_FULL, args->threads, &r.engine);
+    }
+    if (!code) {
+        code = read_prompt(&r);
+    }
+    if (!code) {
+        code = cli_sampling(args, culet_engine_info(r.engine), &r.sampling, &r.bias_ids, &r.bias_values);
+    }
+    if (!code) {
+        code = cli_open_session(args, r.engine, wanted_context(&r), &r.session);
+    }
+    if (!code) {
+        show_facts(&r);
+        code = generate(&r);
+    }
+    culet_session_close(r.session);
+    culet_engine_close(r.engine);
+    clt_ids_free(&r.prompt);
+    clt_free(r.bias_ids);
+    clt_free(r.bias_values);
+    return code;
+}

@@ -1,0 +1,21 @@
+/* SIGINT and SIGTERM. What a signal does depends on what the command is doing: outside of a session the process leaves at
+ * once (130, 143); while a session evaluates, the session is asked to stop and the command ends in order; while chat waits
+ * for a line, the wait ends. A second signal during a session leaves at once. */
+#ifndef CLI_SIGNALS_H
+#define CLI_SIGNALS_H
+#include <stdbool.h>
+#include "culet.h"
+
+void cli_signals_init(void);
+/* From here to cli_signals_release a signal cancels `s`. */
+void cli_signals_hold(culet_session *s);
+void cli_signals_release(void);
+/* The signal caught since the last cli_signals_clear, or 0. */
+int cli_signals_caught(void);
+void cli_signals_clear(void);
+/* Waits until standard input can be read (true) or a signal came (false; see cli_signals_caught). */
+bool cli_signals_wait_input(void);
+/* Prints "culet: interrupted" and returns 128 + the signal caught. */
+int cli_signals_exit(void);
+
+#endif
