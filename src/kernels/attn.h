@@ -18,6 +18,8 @@ void clt_attn_merge_scalar(int64_t head_dim, float *m, float *l, float *o, float
 void clt_attn_merge_avx2(int64_t head_dim, float *m, float *l, float *o, float m2, float l2, const float *o2);
 void clt_attn_finish_scalar(int64_t head_dim, float l, float *o);
 void clt_attn_finish_avx2(int64_t head_dim, float l, float *o);
+void clt_attn_merge_avx512(int64_t head_dim, float *m, float *l, float *o, float m2, float l2, const float *o2);
+void clt_attn_finish_avx512(int64_t head_dim, float l, float *o);
 
 /* The part of a merge that is one number per query: updates m and l, and says what is to be done with o:
  * nothing, o = o2, or o = fma(o2, take, o * keep). */

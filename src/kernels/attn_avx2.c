@@ -2,10 +2,10 @@
 #include <immintrin.h>
 #include <string.h>
 #include "kernels/attn.h"
+#include "kernels/internal.h"
 #include "kernels/lanes_avx2.h"
 #include "kernels/math_avx2.h"
 
-#define INLINE static inline __attribute__((always_inline))
 enum { S = CLT_ATTN_CHUNK, TILE = CLT_ATTN_TILE, GROUP = CLT_ATTN_GROUP, COLUMNS = 16 };
 
 /* ---- storing ---- */
@@ -67,11 +67,11 @@ static void widen(clt_type t, const uint8_t *src, int64_t stride, int rows, int 
 
 /* ---- scores: R x 16 sums in registers ---- */
 
-INLINE void scores_fixed(const int R, int nd, const float *const *q, const float *k, const float *k_scale,
+CLT_INLINE void scores_fixed(const int R, int nd, const float *const *q, const float *k, const float *k_scale,
                          float *const *s, int c) {
     __m256 sum[GROUP][2];
     const float *rows[GROUP];
-#pragma GCC unroll 6
+    CLT_UNROLL
     for (int r = 0; r < R; r++) {
         rows[r] = q[r];
         sum[r][0] = k_scale ? _mm256_setzero_ps() : _mm256_loadu_ps(s[r] + c);
@@ -79,14 +79,14 @@ INLINE void scores_fixed(const int R, int nd, const float *const *q, const float
     }
     for (int d = 0; d < nd; d++) {
         __m256 k0 = _mm256_loadu_ps(k + d * TILE + c), k1 = _mm256_loadu_ps(k + d * TILE + c + 8);
-#pragma GCC unroll 6
+        CLT_UNROLL
         for (int r = 0; r < R; r++) {
             __m256 x = _mm256_broadcast_ss(rows[r] + d);
             sum[r][0] = _mm256_fmadd_ps(x, k0, sum[r][0]);
             sum[r][1] = _mm256_fmadd_ps(x, k1, sum[r][1]);
         }
     }
-#pragma GCC unroll 6
+    CLT_UNROLL
     for (int r = 0; r < R; r++) {
         if (k_scale) {
             sum[r][0] = _mm256_fmadd_ps(sum[r][0], _mm256_loadu_ps(k_scale + c), _mm256_loadu_ps(s[r] + c));
@@ -140,11 +140,11 @@ static void soften(float *s, int lo, int hi, float scale, float *m, float *l) {
 
 /* ---- weighted sums of values: R x 16 sums in registers ---- */
 
-INLINE void blend_fixed(const int R, int j0, int j1, const float *const *p, const float *v, int64_t ldv, float *const *o,
+CLT_INLINE void blend_fixed(const int R, int j0, int j1, const float *const *p, const float *v, int64_t ldv, float *const *o,
                         int c) {
     __m256 sum[GROUP][2];
     const float *rows[GROUP];
-#pragma GCC unroll 6
+    CLT_UNROLL
     for (int r = 0; r < R; r++) {
         rows[r] = p[r];
         sum[r][0] = _mm256_loadu_ps(o[r] + c);
@@ -152,14 +152,14 @@ INLINE void blend_fixed(const int R, int j0, int j1, const float *const *p, cons
     }
     for (int j = j0; j < j1; j++) {
         __m256 v0 = _mm256_loadu_ps(v + j * ldv + c), v1 = _mm256_loadu_ps(v + j * ldv + c + 8);
-#pragma GCC unroll 6
+        CLT_UNROLL
         for (int r = 0; r < R; r++) {
             __m256 x = _mm256_broadcast_ss(rows[r] + j);
             sum[r][0] = _mm256_fmadd_ps(x, v0, sum[r][0]);
             sum[r][1] = _mm256_fmadd_ps(x, v1, sum[r][1]);
         }
     }
-#pragma GCC unroll 6
+    CLT_UNROLL
     for (int r = 0; r < R; r++) {
         _mm256_storeu_ps(o[r] + c, sum[r][0]);
         _mm256_storeu_ps(o[r] + c + 8, sum[r][1]);

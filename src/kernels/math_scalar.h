@@ -26,7 +26,7 @@ static inline float clt_exp(float x) {
     return x < CLT_EXP_MIN ? 0.0f : y;
 }
 
-/* tanh(x) within 2 ulp: -(e - 1) / (e + 1) with e = exp(-2|x|), and e - 1 computed without cancellation. */
+/* tanh(x) within 2.5 ulp: -(e - 1) / (e + 1) with e = exp(-2|x|), and e - 1 computed without cancellation. */
 static inline float clt_tanh(float x) {
     float a = clt_float_of_bits(clt_bits_of_float(x) & 0x7fffffffu);
     a = CLT_TANH_MAX < a ? CLT_TANH_MAX : a;
