@@ -77,12 +77,16 @@ typedef struct clt_kernels {
     /* Index of the largest number, the first of equals; NaN never wins (all NaN: 0). */
     int64_t (*argmax)(const float *x, int64_t n);
 
-    /* Stores one position's key and value (Dh numbers each) at slot (0..63) of a chunk. */
+    /* Stores one position's key and value (Dh numbers each) at slot (0..63) of a chunk. F16 clamps to +-65504 where others
+     * give infinity; NaN stays NaN (in Q8_0, a block with a number that is not finite becomes NaN). */
     void (*kv_store)(clt_type t, int64_t head_dim, uint8_t *k_chunk, uint8_t *v_chunk, int slot, const float *k, const float *v);
     /* Partial attention of R queries over one chunk. Query r sees slots [lo[r], hi[r]) (empty allowed). For each r with a
      * nonempty range: s_j = scale * sum_d q[r][d] k[j][d] (ascending d, fma); m[r] = max s; p_j = exp(s_j - m);
      * l[r] = sum p_j (CLT_LANES rule over slot index, unseen slots count as 0); o[r][d] = sum_j p_j v[j][d] (ascending j, fma).
-     * Empty range: m = -inf, l = 0, o = 0. q [R][ldq], o [R][ldo]. */
+     * Q8_0: the sum over d is finished block by block of 32, each from 0, s_j = fma(sum, scale of the key block, s_j); values
+     * count as (p_j * scale of the value block) times int8. Empty range: m = -inf, l = 0, o = 0. A NaN among the scores a
+     * query sees makes m, l and o NaN. What lies in slots outside [lo, hi) never matters, be it NaN. q [R][ldq], o [R][ldo];
+     * any R; many queries per call are cheaper than many calls. Uses 45 kB of stack. */
     void (*attn_chunk)(clt_type t, int64_t head_dim, const clt_kv_chunk *c, const float *q, int64_t ldq, int R,
                        const int *lo, const int *hi, float scale, float *m, float *l, float *o, int64_t ldo);
     /* Merges a later partial result (m2, l2, o2) into (m, l, o); a partial with m2 = -inf changes nothing and a first
@@ -98,7 +102,8 @@ const clt_kernels *clt_kernels_get(clt_cpu_level level);
 /* cos and sin for rope, computed in double by our own polynomials and rounded to float: cs[2i], cs[2i+1] for angle
  * (float)pos * inv_freq[i], the product rounded to float as the reference implementation rounds it. */
 void clt_rope_angles(float pos, const float *inv_freq, int64_t n, float *cs);
-/* inv_freq[i] = theta^(-2i/denominator) for i < n, our own exp/log in double, rounded to float. */
+/* inv_freq[i] = 1 / theta^(2i/denominator) for i < n, by our own exp/log in double. Exponent, power and quotient are each
+ * rounded to float, as the reference implementation rounds them: at position 1e5 one ulp of a frequency is 0.006 rad. */
 void clt_rope_frequencies(double theta, int64_t denominator, int64_t n, float *inv_freq);
 
 #endif
