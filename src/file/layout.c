@@ -46,7 +46,8 @@ static clt_status fail_hole(const char *path, uint64_t begin, uint64_t end, clt_
 static clt_status fail_overlap(const char *path, const clt_span *span, const char *before, uint64_t end, clt_err *err) {
     char a[CLT_SHOWN_BYTES], b[CLT_SHOWN_BYTES];
     return clt_fail(err, CLT_E_FILE, "%s: damaged: tensor '%s' at offset %" PRIu64 " overlaps '%s', which ends at %" PRIu64,
-                    path, clt_shown(a, span->name, strlen(span->name)), span->begin, clt_shown(b, before, strlen(before)), end);
+                    path, clt_shown(a, span->name, strlen(span->name)), span->begin,
+                    clt_shown(b, before, strlen(before)), end);
 }
 
 clt_status clt_layout_check(const char *path, clt_span *spans, size_t n, uint64_t data_begin, uint64_t file_bytes,
