@@ -1,0 +1,241 @@
+/* Generation: a prompt and parameters in, a reply out, piece by piece while it grows. The loop is sample -> parse -> show ->
+ * evaluate; each part lives in its own room, and this file only decides when to stop.
+ *
+ * The token loop allocates nothing of its own: ids have their room from the start, texts grow by doubling in the parser. */
+#include <string.h>
+#include "base/mem.h"
+#include "base/os.h"
+#include "engine/impl.h"
+#include "engine/stops.h"
+#include "text/reply.h"
+
+typedef struct run {
+    culet_session *s;
+    const culet_generate_params *p;
+    clt_sample_params sampling;
+    clt_reply *parser;
+    clt_stops stops;
+    int32_t *ids;       /* [room] sampled */
+    size_t n, room;     /* room: max_tokens, or what the context leaves */
+    size_t shown, shown_thought; /* bytes handed to on_delta */
+    size_t content_end; /* where a stop string begins; SIZE_MAX = none found */
+    culet_finish finish;
+    bool deaf;          /* on_delta has returned false: it is not called again */
+} run;
+
+const char *culet_finish_name(culet_finish f) {
+    static const char *const names[] = {"stop", "length", "tool_calls", "cancelled"};
+    return (unsigned)f < sizeof names / sizeof *names ? names[f] : "unknown";
+}
+
+/* ---- before the loop ---- */
+
+static clt_status read_sampling(run *r, clt_err *err) {
+    const culet_sampling *q = &r->p->sampling;
+    const culet_model_info *info = &r->s->engine->info;
+    r->sampling = (clt_sample_params){
+        .temperature = q->temperature, .top_k = q->top_k, .top_p = q->top_p, .min_p = q->min_p,
+        .repeat_penalty = q->repeat_penalty, .repeat_last_n = q->repeat_last_n,
+        .presence_penalty = q->presence_penalty, .frequency_penalty = q->frequency_penalty, .seed = q->seed,
+        .bias_ids = q->bias_ids, .bias_values = q->bias_values, .n_bias = q->n_bias,
+        .suppressed = info->suppressed_ids, .n_suppressed = info->n_suppressed_ids};
+    return clt_sample_check(&r->sampling, info->vocab, err);
+}
+
+static clt_status prepare(run *r, clt_err *err) {
+    const culet_generate_params *p = r->p;
+    size_t context = (size_t)r->s->context;
+    if (p->n_prompt == 0) return clt_fail(err, CLT_E_USAGE, "generate: the prompt is empty");
+    if (p->max_tokens < -1) return clt_fail(err, CLT_E_USAGE, "max_tokens: %d is less than -1 (-1 = no limit)", p->max_tokens);
+    clt_status status = read_sampling(r, err);
+    if (status == CLT_OK) status = clt_stops_init(&r->stops, p->stops, p->n_stops, err);
+    if (status == CLT_OK) status = clt_reply_create(r->s->engine->vocab, p->in_thought, p->raw, &r->parser, err);
+    if (status != CLT_OK) return status;
+    r->room = context > p->n_prompt ? context - p->n_prompt : 0;
+    if (p->max_tokens >= 0 && (size_t)p->max_tokens < r->room) r->room = (size_t)p->max_tokens;
+    r->ids = clt_calloc(r->room, sizeof *r->ids);
+    return r->ids ? CLT_OK : clt_fail_memory(err, "reply", r->room * sizeof *r->ids);
+}
+
+static clt_status read_prompt(run *r, culet_timings *t, clt_err *err) {
+    culet_session *s = r->s;
+    double start = clt_now_ms();
+    s->on_progress = r->p->on_progress;
+    s->progress_user = r->p->user;
+    clt_status status = clt_session_sync(s, r->p->prompt, r->p->n_prompt, &t->cache_n, err);
+    s->on_progress = NULL;
+    t->prompt_n = r->p->n_prompt - t->cache_n;
+    t->prompt_ms = clt_now_ms() - start;
+    return status;
+}
+
+/* ---- showing ---- */
+
+static bool show(run *r, culet_delta kind, const char *text, size_t from, size_t to) {
+    if (to <= from || !r->p->on_delta) return true;
+    if (!r->deaf) r->deaf = !r->p->on_delta(r->p->user, kind, text + from, to - from);
+    return !r->deaf;
+}
+
+/* Hands over what has become certain, and notes a stop string. false: the caller wants no more. `last`: nothing follows that
+ * could complete a stop string. */
+static bool show_new(run *r, bool last) {
+    size_t len, safe;
+    const char *thought = clt_reply_thought(r->parser, &len);
+    size_t from = r->shown_thought;
+    r->shown_thought = len;
+    if (!show(r, CULET_DELTA_THOUGHT, thought, from, len)) return false;
+    if (r->content_end != SIZE_MAX) return true;
+    const char *content = clt_reply_content(r->parser, &len);
+    if (clt_stops_find(&r->stops, content, len, &safe)) r->content_end = safe;
+    else if (last) safe = len;
+    from = r->shown;
+    if (safe > from) r->shown = safe;
+    return show(r, CULET_DELTA_CONTENT, content, from, safe);
+}
+
+/* ---- the loop ---- */
+
+static bool is_end_id(const culet_engine *e, int32_t id) {
+    for (size_t i = 0; i < e->info.n_end_ids; i++)
+        if (e->info.end_ids[i] == id) return true;
+    return false;
+}
+
+static clt_status cancel(run *r, clt_err *err) {
+    r->finish = CULET_FINISH_CANCELLED;
+    return clt_fail(err, CLT_E_CANCELLED, "cancelled");
+}
+
+/* Takes one sampled id into timeline, reply and view. */
+static clt_status take(run *r, int32_t id, clt_err *err) {
+    clt_status status = CLT_OK;
+    clt_session_append(r->s, id);
+    r->ids[r->n++] = id;
+    if (!is_end_id(r->s->engine, id)) status = clt_reply_push(r->parser, id, err); /* one that ignore_eos let through is mute */
+    if (status == CLT_OK && !show_new(r, false)) status = cancel(r, err);
+    return status;
+}
+
+static clt_status loop(run *r, culet_timings *t, double start, clt_err *err) {
+    culet_session *s = r->s;
+    r->finish = CULET_FINISH_LENGTH;
+    while (r->n < r->room) {
+        clt_status status = clt_session_catch_up(s, err);
+        if (status == CLT_OK && atomic_load(&s->cancelled)) status = clt_fail(err, CLT_E_CANCELLED, "cancelled");
+        if (status == CLT_E_CANCELLED) r->finish = CULET_FINISH_CANCELLED;
+        if (status != CLT_OK) return status;
+        int32_t id = clt_sampler_pick(s->sampler, &r->sampling, s->logits, s->ids, s->n, s->n);
+        if (t->ttft_ms == 0) t->ttft_ms = clt_now_ms() - start;
+        if (is_end_id(s->engine, id) && !r->p->sampling.ignore_eos) {
+            r->finish = CULET_FINISH_STOP;
+            return CLT_OK;
+        }
+        status = take(r, id, err);
+        if (status != CLT_OK) return status;
+        if (r->content_end != SIZE_MAX) {
+            r->finish = CULET_FINISH_STOP;
+            return CLT_OK;
+        }
+    }
+    return CLT_OK;
+}
+
+/* Ends the parse; the last held bytes may still show a stop string. */
+static clt_status close_reply(run *r, clt_err *err) {
+    bool cut = r->finish == CULET_FINISH_LENGTH || r->finish == CULET_FINISH_CANCELLED;
+    clt_status status = clt_reply_end(r->parser, cut, err);
+    if (status != CLT_OK) return status;
+    if (!show_new(r, true) && r->finish != CULET_FINISH_CANCELLED) return cancel(r, err);
+    if (r->content_end != SIZE_MAX && r->finish == CULET_FINISH_LENGTH) r->finish = CULET_FINISH_STOP;
+    if (r->finish == CULET_FINISH_STOP && clt_reply_calls(r->parser) > 0) r->finish = CULET_FINISH_TOOL_CALLS;
+    return CLT_OK;
+}
+
+/* ---- the reply ---- */
+
+static char *copy_text(const char *text, size_t len) {
+    char *copy = clt_alloc(len + 1);
+    if (!copy) return NULL;
+    if (len) memcpy(copy, text, len);
+    copy[len] = 0;
+    return copy;
+}
+
+static bool copy_calls(const clt_reply *parser, culet_reply *out) {
+    size_t n = clt_reply_calls(parser);
+    out->calls = n ? clt_calloc(n, sizeof *out->calls) : NULL;
+    if (n && !out->calls) return false;
+    for (; out->n_calls < n; out->n_calls++) {
+        clt_reply_call call;
+        clt_reply_call_at(parser, out->n_calls, &call);
+        out->calls[out->n_calls].name = clt_strdup(call.name);
+        out->calls[out->n_calls].arguments = clt_strdup(call.arguments);
+        if (!out->calls[out->n_calls].name || !out->calls[out->n_calls].arguments) {
+            out->n_calls++; /* so that the half of it is freed, too */
+            return false;
+        }
+    }
+    return true;
+}
+
+static clt_status fill_reply(run *r, culet_reply *out, clt_err *err) {
+    const char *text = clt_reply_content(r->parser, &out->text_len);
+    if (r->content_end < out->text_len) out->text_len = r->content_end;
+    out->text = copy_text(text, out->text_len);
+    text = clt_reply_thought(r->parser, &out->thought_len);
+    out->thought = copy_text(text, out->thought_len);
+    out->ids = r->ids;
+    out->n_ids = r->n;
+    r->ids = NULL;
+    out->finish = r->finish;
+    if (out->text && out->thought && copy_calls(r->parser, out)) return CLT_OK;
+    culet_reply_free(out);
+    return clt_fail_memory(err, "reply", out->text_len);
+}
+
+culet_status culet_generate(culet_session *s, const culet_generate_params *p, culet_reply *out, culet_error *err) {
+    clt_err inner;
+    run r = {.s = s, .p = p, .content_end = SIZE_MAX};
+    culet_timings t = {0};
+    double start = clt_now_ms();
+    memset(out, 0, sizeof *out);
+    atomic_store(&s->cancelled, 0);
+    clt_status status = prepare(&r, &inner);
+    if (status == CLT_OK) status = read_prompt(&r, &t, &inner);
+    if (status == CLT_E_CANCELLED) r.finish = CULET_FINISH_CANCELLED;
+    if (status == CLT_OK) {
+        double begin = clt_now_ms();
+        status = loop(&r, &t, start, &inner);
+        t.predicted_ms = clt_now_ms() - begin;
+    }
+    if (status == CLT_OK || status == CLT_E_CANCELLED) {
+        clt_err late;
+        clt_status closed = close_reply(&r, &late);
+        if (closed == CLT_OK || closed == CLT_E_CANCELLED) {
+            clt_status filled = fill_reply(&r, out, &late);
+            if (filled != CLT_OK) closed = filled;
+        }
+        if (closed != CLT_OK) {
+            status = closed;
+            inner = late;
+        }
+        t.predicted_n = r.n;
+        out->timings = t;
+    }
+    clt_reply_free(r.parser);
+    clt_free(r.ids);
+    return clt_report(status, &inner, err);
+}
+
+void culet_reply_free(culet_reply *r) {
+    for (size_t i = 0; i < r->n_calls; i++) {
+        clt_free(r->calls[i].name);
+        clt_free(r->calls[i].arguments);
+    }
+    clt_free(r->calls);
+    clt_free(r->ids);
+    clt_free(r->text);
+    clt_free(r->thought);
+    memset(r, 0, sizeof *r);
+}

@@ -1,0 +1,77 @@
+/* What the files of this room share: the two nouns from within, and the step from inner errors to public ones. */
+#ifndef CLT_ENGINE_IMPL_H
+#define CLT_ENGINE_IMPL_H
+#include <pthread.h>
+#include <stdatomic.h>
+#include "base/pool.h"
+#include "culet.h"
+#include "file/file.h"
+#include "forward/forward.h"
+#include "model/model.h"
+#include "sample/sample.h"
+#include "text/chat.h"
+#include "text/vocab.h"
+
+enum { CLT_MAX_END_IDS = 24, CLT_MAX_SUPPRESSED_IDS = 72, CLT_DEFAULT_CONTEXT = 8192 };
+
+struct culet_engine {
+    culet_model_info info;
+    culet_open_mode mode;
+    clt_arena *arena;        /* strings of info */
+    clt_file *file;
+    clt_vocab *vocab;
+    clt_model model;
+    bool has_model;          /* false: a file without tensors, opened for its text alone */
+    clt_chat_template chat;
+    bool has_chat;           /* false: a base model */
+    int32_t end_ids[CLT_MAX_END_IDS], suppressed_ids[CLT_MAX_SUPPRESSED_IDS];
+    clt_pool *pool;          /* these two only after CULET_OPEN_FULL */
+    clt_net *net;
+    pthread_mutex_t busy;    /* the pool serves one pass at a time, whatever session it is for */
+    bool has_busy;
+    uint64_t fingerprint[2]; /* of the model, for saved sessions */
+};
+
+struct culet_session {
+    culet_engine *engine;
+    int context, rows;       /* capacity in tokens; tokens per pass */
+    clt_type k_type, v_type;
+    clt_kv *kv;              /* has evaluated the first clt_kv_length tokens */
+    clt_scratch *scratch;
+    clt_sampler *sampler;
+    clt_row *row;            /* [rows] */
+    int32_t *ids;            /* [context]: the timeline */
+    size_t n;                /* its length; what lies beyond clt_kv_length waits for evaluation */
+    float *logits;           /* [V]: of token clt_kv_length - 1, if has_logits */
+    bool has_logits;
+    atomic_int cancelled;
+    bool (*on_progress)(void *user, size_t done, size_t total); /* of the running call; NULL = none */
+    void *progress_user;
+};
+
+/* status.c: copies a failure to the public error and returns its public status; CLT_OK clears. */
+culet_status clt_report(clt_status status, const clt_err *inner, culet_error *out);
+
+/* open.c */
+void clt_engine_warn(const culet_engine_params *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* facts.c: end ids, suppressed ids, sampling defaults, whether the model is a base model. Needs file, vocab, model, chat. */
+clt_status clt_engine_read_template(culet_engine *e, const culet_engine_params *p, clt_err *err);
+void clt_engine_read_ids(culet_engine *e, bool forced_chat);
+void clt_engine_read_sampling(culet_engine *e);
+
+/* session.c */
+clt_type clt_kv_type_of(culet_kv_type t); /* a value that is none: CLT_IQ4_XS, which no cache takes */
+/* Resolves zeros and checks ranges. */
+clt_status clt_session_settle(const culet_engine *e, const culet_session_params *p, culet_session_params *out, clt_err *err);
+clt_status clt_session_sync(culet_session *s, const int32_t *ids, size_t n, size_t *reused, clt_err *err);
+/* Puts one id behind the timeline without evaluating it; the caller has checked that there is room. */
+void clt_session_append(culet_session *s, int32_t id);
+/* Evaluates what waits, so that the logits of the last token are ready. */
+clt_status clt_session_catch_up(culet_session *s, clt_err *err);
+/* Gives the session another cache and timeline, of n <= context ids. Takes over kv; logits NULL = none. */
+void clt_session_adopt(culet_session *s, clt_kv *kv, const int32_t *ids, size_t n, const float *logits);
+
+/* fingerprint.c: tells models apart by architecture, shapes, types and samples of their weights. */
+void clt_engine_fingerprint(culet_engine *e);
+
+#endif
