@@ -110,6 +110,7 @@ void clt_jsonw_num(clt_jsonw *w, double v) {
     }
     char *comma = strchr(text, ','); /* a decimal comma of the user's locale */
     if (comma) *comma = '.';
+    if (v == 0 && signbit(v)) strcpy(text, "-0.0"); /* "-0" would read back as the integer 0 */
     clt_buf_puts(w->out, text);
 }
 

@@ -75,6 +75,7 @@ static void assert_number(double v, const char *expected) {
 static void test_numbers(void **state) {
     (void)state;
     assert_number(0, "0");
+    assert_number(-0.0, "-0.0");
     assert_number(0.1, "0.1");
     assert_number(-2.5, "-2.5");
     assert_number(1.0 / 3, "0.3333333333333333");
