@@ -26,7 +26,7 @@ static void fill_tables(void)
     clt_vec_fill_avx2(k);
     start_level(CLT_CPU_AVXVNNI, CLT_CPU_AVX2);
     clt_vec_fill_avx512(start_level(CLT_CPU_AVX512, CLT_CPU_AVX2));
-    start_level(CLT_CPU_AVX512VNNI, CLT_CPU_AVX512);
+    start_level(CLT_CPU_AVX512VNNI, CLT_CPU_AVX512)->matmul = clt_matmul_avx512vnni;
 #endif
 }
 

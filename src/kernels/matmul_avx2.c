@@ -9,10 +9,10 @@
  * Everything is written once for all types; `t` is a constant wherever these functions are inlined. */
 #include <immintrin.h>
 #include <string.h>
-#include "kernels/internal.h"
+#include "kernels/matmul.h"
 #include "quant/run.h"
 
-enum { BLOCKS = 16, ROWS_TILE = 4, ROWS_GROUP = 64, PANELS_GROUP = 8, AHEAD_BYTES = 2048 };
+enum { BLOCKS = CLT_STRETCH, ROWS_TILE = 4 };
 
 typedef struct block {
     uint8_t code[CLT_GROUPS][CLT_LINE];
@@ -149,7 +149,7 @@ CLT_INLINE void unpack(clt_type t, const uint8_t *panel, int64_t b0, int n, stre
         const uint8_t *head = panel + (b0 + i) / l.runs * clt_layout_super(l);
         const uint8_t *scales = head + clt_layout_head(l) + (b0 + i) % l.runs * clt_layout_block(l);
         for (int line = 0; line < clt_layout_block(l); line += CLT_LINE)
-            _mm_prefetch((const char *)scales + AHEAD_BYTES + line, _MM_HINT_T0);
+            _mm_prefetch((const char *)scales + CLT_AHEAD_BYTES + line, _MM_HINT_T0);
         unpack_block(t, head, scales, &out->block[i]);
     }
 }
@@ -187,19 +187,6 @@ CLT_INLINE void sum_block(clt_layout l, int R, const block *w, int half, const i
     }
 }
 
-/* dx * S of each block (of each half, for types with halves). */
-CLT_INLINE void scale_sums(clt_layout l, const float *d, const int16_t *sums, int n, float *out)
-{
-    for (int i = 0; i < n; i++) {
-        if (l.has_halves) {
-            out[2 * i] = d[i] * (float)sums[2 * i];
-            out[2 * i + 1] = d[i] * (float)sums[2 * i + 1];
-        } else {
-            out[i] = d[i] * (float)(sums[2 * i] + sums[2 * i + 1]);
-        }
-    }
-}
-
 /* Adds n blocks to R rows of outputs, eight columns of acc from 8 * half on. */
 CLT_INLINE void multiply_tile(clt_type t, int R, const stretch *s, int n, const tile *x, int half, float (*acc)[CLT_PANEL])
 {
@@ -212,7 +199,7 @@ CLT_INLINE void multiply_tile(clt_type t, int R, const stretch *s, int n, const 
     for (int r = 0; r < R; r++) {
         f[r] = _mm256_loadu_ps(acc[r] + 8 * half);
         if (l.has_min)
-            scale_sums(l, x->d + r * x->d_stride, x->sums + 2 * r * x->d_stride, n, scaled[r]);
+            clt_scale_sums(l.has_halves, x->d + r * x->d_stride, x->sums + 2 * r * x->d_stride, n, scaled[r]);
     }
     for (int i = 0; i < n; i++) {
         const block *w = &s->block[i];
@@ -247,7 +234,7 @@ CLT_INLINE void multiply_rows(clt_type t, int R, const stretch *s, int n, const 
     multiply_tile(t, R, s, n, &x, 1, acc);
 }
 
-/* acc[r] = sixteen outputs of one panel for row t0 + r; rows <= ROWS_GROUP. */
+/* acc[r] = sixteen outputs of one panel for row t0 + r; rows <= CLT_ROWS_GROUP. */
 CLT_INLINE void multiply_panel(clt_type t, const uint8_t *panel, const clt_acts *a, int64_t t0, int rows,
                                float (*acc)[CLT_PANEL])
 {
@@ -267,37 +254,13 @@ CLT_INLINE void multiply_panel(clt_type t, const uint8_t *panel, const clt_acts 
     }
 }
 
-typedef void multiply_fn(const uint8_t *panel, const clt_acts *a, int64_t t0, int rows, float (*acc)[CLT_PANEL]);
-#define CLT_DEFINE(type)                                                                                       \
-    static void multiply_##type(const uint8_t *panel, const clt_acts *a, int64_t t0, int rows, float (*acc)[CLT_PANEL]) \
-    {                                                                                                          \
-        multiply_panel(CLT_##type, panel, a, t0, rows, acc);                                                   \
-    }
-CLT_DEFINE(Q4_0) CLT_DEFINE(Q4_1) CLT_DEFINE(Q5_0) CLT_DEFINE(Q5_1) CLT_DEFINE(Q8_0) CLT_DEFINE(IQ4_NL)
-CLT_DEFINE(Q2_K) CLT_DEFINE(Q3_K) CLT_DEFINE(Q4_K) CLT_DEFINE(Q5_K) CLT_DEFINE(Q6_K) CLT_DEFINE(IQ4_XS)
-#undef CLT_DEFINE
+CLT_QUANTISED_TYPES(CLT_PANEL_DEFINE)
+static clt_panel_fn *const multiply[] = {CLT_QUANTISED_TYPES(CLT_PANEL_ENTRY)};
 
-static multiply_fn *const multiply[] = {
-    [CLT_Q4_0] = multiply_Q4_0, [CLT_Q4_1] = multiply_Q4_1, [CLT_Q5_0] = multiply_Q5_0, [CLT_Q5_1] = multiply_Q5_1,
-    [CLT_Q8_0] = multiply_Q8_0, [CLT_IQ4_NL] = multiply_IQ4_NL, [CLT_Q2_K] = multiply_Q2_K, [CLT_Q3_K] = multiply_Q3_K,
-    [CLT_Q4_K] = multiply_Q4_K, [CLT_Q5_K] = multiply_Q5_K, [CLT_Q6_K] = multiply_Q6_K, [CLT_IQ4_XS] = multiply_IQ4_XS,
-};
-
-/* A group of panels meets a group of rows while both are in the second-level cache. */
 void clt_matmul_avx2(const clt_mat *m, const clt_acts *a, int64_t T, float *y, int64_t ldy, int64_t p0, int64_t p1)
 {
-    if (!clt_mat_wants_q8(m->type)) {
+    if (clt_mat_wants_q8(m->type))
+        clt_matmul_panels(multiply[m->type], m, a, T, y, ldy, p0, p1);
+    else
         clt_matmul_floats_avx2(m, a, T, y, ldy, p0, p1);
-        return;
-    }
-    for (int64_t pg = p0; pg < p1; pg += PANELS_GROUP)
-        for (int64_t t0 = 0; t0 < T; t0 += ROWS_GROUP)
-            for (int64_t p = pg; p < p1 && p < pg + PANELS_GROUP; p++) {
-                int rows = T - t0 < ROWS_GROUP ? (int)(T - t0) : ROWS_GROUP;
-                int64_t left = m->rows - p * CLT_PANEL, n = left < CLT_PANEL ? left : CLT_PANEL;
-                float acc[ROWS_GROUP][CLT_PANEL];
-                multiply[m->type](m->data + (size_t)p * m->panel_bytes, a, t0, rows, acc);
-                for (int r = 0; r < rows; r++)
-                    memcpy(y + (t0 + r) * ldy + p * CLT_PANEL, acc[r], (size_t)n * sizeof *y);
-            }
 }
