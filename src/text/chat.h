@@ -48,14 +48,18 @@ typedef struct clt_prompt {
     size_t n_pieces, cap_pieces;
     bool in_thought;       /* the prompt ends inside an open thought: the reply starts as reasoning */
 } clt_prompt;
-void clt_prompt_free(clt_prompt *p);
+void clt_prompt_free(clt_prompt *p); /* a zeroed prompt is empty; freeing it twice is fine */
 
 typedef struct clt_chat_options {
     bool add_generation_prompt;
     bool continue_final_message;
     bool enable_thinking;
+    bool continue_reasoning; /* continue_final_message is "reasoning_content": the prompt ends inside that thought */
+    bool preserve_thinking;  /* July generation: thoughts of older turns that called tools stay */
 } clt_chat_options;
-/* Reads add_generation_prompt (true), continue_final_message (false), chat_template_kwargs.enable_thinking (false) of a request. */
+/* Reads add_generation_prompt (true), continue_final_message (false; true, "content" or "reasoning_content") and
+ * chat_template_kwargs.enable_thinking and .preserve_thinking (false) of a request. Continuing a message means that no
+ * generation prompt follows, unless the request asks for both, which is CLT_E_REQUEST. */
 clt_status clt_chat_read_options(const clt_json *request, clt_chat_options *o, clt_err *err);
 /* Renders request.messages and request.tools. A request that the template refuses or that has wrong types is CLT_E_REQUEST and
  * names the path ("messages[2].content"). */
