@@ -187,7 +187,7 @@ static UNUSED uint64_t touch_all(const clt_file *f) {
         assert_ptr_equal(clt_file_find(f, t->name), t);
         assert_non_null(clt_type_get((uint32_t)t->type));
         assert_true(t->bytes > 0);
-        sum += t->data[0] + t->data[t->bytes - 1] + *clt_tensor_row(t, clt_tensor_rows(t) - 1);
+        sum += (uint64_t)t->data[0] + t->data[t->bytes - 1] + *clt_tensor_row(t, clt_tensor_rows(t) - 1);
     }
     for (size_t i = 0; i < clt_file_metas(f); i++) {
         const clt_meta *m = clt_file_meta(f, i);
