@@ -3,8 +3,6 @@
  * The text is tokenised once and cut into windows. With BOS a window is BOS and context - 1 tokens, each scored; without it a
  * window is context tokens, of which the first is not scored. Rows are used as they come: at most two are in memory. */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include "base/json.h"
 #include "base/mem.h"
 #include "open.h"
