@@ -61,7 +61,9 @@ void clt_detok_push(clt_detok *d, int32_t id, clt_buf *out) {
     if (id < 0 || id >= d->vocab->size) return;
     const char *part;
     char byte;
-    for (size_t at = 0, n; next_part(d->vocab, id, d->special, &at, &part, &n, &byte);) clt_detok_push_bytes(d, part, n, out);
+    for (size_t at = 0, n; next_part(d->vocab, id, d->special, &at, &part, &n, &byte);) {
+        clt_detok_push_bytes(d, part, n, out);
+    }
 }
 
 void clt_detok_end(clt_detok *d, clt_buf *out) {

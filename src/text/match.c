@@ -43,8 +43,8 @@ clt_status clt_match_build(clt_vocab *v, const char *what, clt_err *err) {
         const clt_vocab_entry *e = &v->entries[id];
         if (!is_matched(e)) continue;
         if (e->len > LONGEST) {
-            return clt_fail(err, CLT_E_FILE, "%s: vocabulary: the special or user-defined piece %d has %u bytes, at most %d are "
-                            "allowed", what, (int)id, (unsigned)e->len, LONGEST);
+            return clt_fail(err, CLT_E_FILE, "%s: vocabulary: the special or user-defined piece %d has %u bytes, at most %d "
+                            "are allowed", what, (int)id, (unsigned)e->len, LONGEST);
         }
         bytes += e->len;
     }

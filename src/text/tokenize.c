@@ -1,5 +1,5 @@
-/* Text -> ids. Takes special and user-defined pieces out of the raw text, turns spaces into marks, cuts what is left where no
- * merge can reach across, and hands each cut to merge.c. Whatever is no piece in the end becomes byte pieces.
+/* Text -> ids. Takes special and user-defined pieces out of the raw text, turns spaces into marks, cuts what is left where
+ * no merge can reach across, and hands each cut to merge.c. Whatever is no piece in the end becomes byte pieces.
  * Adds no BOS and normalises nothing else. */
 #include "base/utf8.h"
 #include "text/vocab_impl.h"

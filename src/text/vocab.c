@@ -4,7 +4,8 @@
 
 enum { CHUNK_BYTES = 64 * 1024 }; /* the big tables get chunks of their own */
 
-clt_status clt_vocab_create(int64_t size, uint64_t text_bytes, clt_vocab_algorithm algorithm, clt_vocab **out, clt_err *err) {
+clt_status clt_vocab_create(int64_t size, uint64_t text_bytes, clt_vocab_algorithm algorithm, clt_vocab **out,
+                            clt_err *err) {
     *out = NULL;
     clt_arena *arena = size > INT32_MAX || text_bytes > SIZE_MAX / 2 ? NULL : clt_arena_create(CHUNK_BYTES);
     clt_vocab *v = arena ? CLT_ARENA_NEW(arena, clt_vocab, 1) : NULL;

@@ -18,8 +18,8 @@ static clt_status find_array(const clt_file *f, const char *key, bool strings, i
     const char *path = clt_file_path(f);
     if (!m) return clt_fail(err, CLT_E_FILE, "%s: %s is missing", path, key);
     if (!m->is_array || (m->type == CLT_META_STRING) != strings) {
-        return clt_fail(err, CLT_E_FILE, "%s: %s is %s%s, expected an array of %s", path, key, m->is_array ? "an array of " : "",
-                        clt_meta_type_name(m->type), strings ? "strings" : "numbers");
+        return clt_fail(err, CLT_E_FILE, "%s: %s is %s%s, expected an array of %s", path, key,
+                        m->is_array ? "an array of " : "", clt_meta_type_name(m->type), strings ? "strings" : "numbers");
     }
     if (count >= 0 && m->count != (uint64_t)count) {
         return clt_fail(err, CLT_E_FILE, "%s: %s has %llu items, expected %lld, one for each piece", path, key,
@@ -38,8 +38,8 @@ static clt_status read_algorithm(const clt_file *f, clt_vocab_algorithm *out, cl
     if (len == 6 && !memcmp(name, "gemma4", 6)) *out = CLT_VOCAB_BPE;
     else if (len == 5 && !memcmp(name, "llama", 5)) *out = CLT_VOCAB_SPM;
     else {
-        return clt_fail(err, CLT_E_UNSUPPORTED, "%s: tokenizer.ggml.model is \"%.*s\", supported are \"gemma4\" and \"llama\"",
-                        clt_file_path(f), len < 60 ? (int)len : 60, name);
+        return clt_fail(err, CLT_E_UNSUPPORTED, "%s: tokenizer.ggml.model is \"%.*s\", supported are \"gemma4\" and "
+                        "\"llama\"", clt_file_path(f), len < 60 ? (int)len : 60, name);
     }
     return CLT_OK;
 }
@@ -112,7 +112,8 @@ static clt_status read_roles(const clt_file *f, clt_vocab *v, clt_err *err) {
         int64_t id;
         if (!m) continue;
         if (m->is_array || !clt_meta_int(m, 0, &id) || id < 0 || id >= v->size) {
-            return clt_fail(err, CLT_E_FILE, "%s: %s is not an id from 0 to %d", clt_file_path(f), keys[i].key, (int)v->size - 1);
+            return clt_fail(err, CLT_E_FILE, "%s: %s is not an id from 0 to %d", clt_file_path(f), keys[i].key,
+                            (int)v->size - 1);
         }
         *keys[i].role = (int32_t)id;
     }
@@ -120,7 +121,7 @@ static clt_status read_roles(const clt_file *f, clt_vocab *v, clt_err *err) {
 }
 
 clt_status clt_vocab_read_gguf(const clt_file *f, clt_vocab **out, clt_err *err) {
-    clt_vocab_algorithm algorithm;
+    clt_vocab_algorithm algorithm = CLT_VOCAB_BPE;
     clt_vocab *v = NULL;
     clt_status status = read_algorithm(f, &algorithm, err);
     if (status == CLT_OK) status = read_pieces(f, algorithm, &v, err);

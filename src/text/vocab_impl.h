@@ -64,7 +64,8 @@ struct clt_vocab {
 
 /* ---- building (vocab.c, vocab_seal.c) ---- */
 /* `text_bytes` is what all texts given to clt_vocab_set will take, a NUL for each included. All pieces are empty and unused. */
-clt_status clt_vocab_create(int64_t size, uint64_t text_bytes, clt_vocab_algorithm algorithm, clt_vocab **out, clt_err *err);
+clt_status clt_vocab_create(int64_t size, uint64_t text_bytes, clt_vocab_algorithm algorithm, clt_vocab **out,
+                            clt_err *err);
 /* Copies the text. The caller has checked that id is in range. */
 clt_status clt_vocab_set(clt_vocab *v, int32_t id, const char *text, size_t len, clt_token_kind kind, clt_err *err);
 /* Index, special pieces, roles, byte pieces, matcher. `what` names the file in errors. Two pieces of one text are CLT_E_FILE. */

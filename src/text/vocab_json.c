@@ -1,4 +1,5 @@
-/* The vocabulary of a tokenizer.json. In: the document's text (30 MB for a real Gemma). Out: a sealed vocabulary with merges.
+/* The vocabulary of a tokenizer.json. In: the document's text (30 MB for a real Gemma). Out: a sealed vocabulary with
+ * merges.
  *
  * Read as a stream, in any order of its parts; everything is kept until the end because merges need the pieces:
  *
@@ -59,19 +60,25 @@ static bool is_text(const char *s, size_t len, const char *expected) {
     return strlen(expected) == len && !memcmp(s, expected, len);
 }
 
-static section section_of(const char *key, size_t len) {
-    return is_text(key, len, "added_tokens") ? S_ADDED : is_text(key, len, "normalizer") ? S_NORMALIZER
-         : is_text(key, len, "pre_tokenizer") ? S_PRE_TOKENIZER : is_text(key, len, "model") ? S_MODEL : S_OTHER;
-}
+typedef struct name {
+    const char *text;
+    int value; /* a section or field */
+} name;
+static const name sections[] = {
+    {"added_tokens", S_ADDED}, {"normalizer", S_NORMALIZER}, {"pre_tokenizer", S_PRE_TOKENIZER}, {"model", S_MODEL}, {0},
+};
+static const name model_fields[] = {{"type", F_TYPE}, {"vocab", F_VOCAB}, {"merges", F_MERGES}, {0}};
+static const name token_fields[] = {
+    {"id", F_ID}, {"content", F_CONTENT}, {"special", F_SPECIAL},
+    {"lstrip", F_UNUSUAL}, {"rstrip", F_UNUSUAL}, {"single_word", F_UNUSUAL}, {0},
+};
 
-static field model_field_of(const char *key, size_t len) {
-    return is_text(key, len, "type") ? F_TYPE : is_text(key, len, "vocab") ? F_VOCAB : is_text(key, len, "merges") ? F_MERGES
-                                                                                                                  : F_OTHER;
-}
-
-static field token_field_of(const char *key, size_t len) {
-    return is_text(key, len, "id") ? F_ID : is_text(key, len, "content") ? F_CONTENT : is_text(key, len, "special") ? F_SPECIAL
-         : is_text(key, len, "lstrip") || is_text(key, len, "rstrip") || is_text(key, len, "single_word") ? F_UNUSUAL : F_OTHER;
+/* 0, which stands for "other", if the key is not among the names. */
+static int value_of(const name *names, const char *key, size_t len) {
+    for (; names->text; names++) {
+        if (is_text(key, len, names->text)) return names->value;
+    }
+    return 0;
 }
 
 static bool is_preprocessing(const reader *r) {
@@ -81,15 +88,16 @@ static bool is_preprocessing(const reader *r) {
 static bool on_key(void *ctx, const char *key, size_t len) {
     reader *r = ctx;
     if (r->depth == 1) {
-        r->at = section_of(key, len);
+        r->at = (section)value_of(sections, key, len);
         r->in = F_OTHER;
     } else if (r->at == S_MODEL && r->depth == 2) {
-        r->in = model_field_of(key, len);
-        if ((r->in == F_VOCAB && r->has_vocab) || (r->in == F_MERGES && r->has_merges)) return fail(r, "a part occurs twice");
+        r->in = (field)value_of(model_fields, key, len);
+        bool again = (r->in == F_VOCAB && r->has_vocab) || (r->in == F_MERGES && r->has_merges);
+        if (again) return fail(r, "model.vocab or model.merges occurs twice");
     } else if (r->at == S_MODEL && r->depth == 3 && r->in == F_VOCAB) {
         return keep(r, &r->pieces, key, len);
     } else if (r->at == S_ADDED && r->depth == 3) {
-        r->in = token_field_of(key, len);
+        r->in = (field)value_of(token_fields, key, len);
     } else if (is_preprocessing(r)) {
         r->in = is_text(key, len, "type") ? F_TYPE : F_OTHER;
     }
@@ -119,13 +127,11 @@ static bool on_token_scalar(reader *r, clt_json_type t, const char *text, size_t
     return true;
 }
 
-static bool on_scalar(void *ctx, clt_json_type t, const char *text, size_t len) {
-    reader *r = ctx;
-    if (r->depth == 0) return fail(r, "expected an object");
-    if (r->at == S_ADDED && r->depth == 3) return on_token_scalar(r, t, text, len);
-    if (r->at == S_ADDED) return fail(r, "added_tokens is no array of objects");
-    if (r->at != S_MODEL || r->in == F_OTHER) return r->at != S_MODEL || r->depth > 1 || fail(r, "model is no object");
-    if (r->in != F_VOCAB) return fail(r, r->in == F_TYPE ? "model.type is no string" : "model.merges is no array of strings or pairs");
+static bool on_model_scalar(reader *r, clt_json_type t, const char *text, size_t len) {
+    if (r->depth == 1) return fail(r, "model is no object");
+    if (r->in == F_TYPE) return fail(r, "model.type is no string");
+    if (r->in == F_MERGES) return fail(r, "model.merges is no array of strings or pairs");
+    if (r->in != F_VOCAB) return true;
     if (r->depth != 3) return fail(r, "model.vocab is no object");
     int64_t id = id_of(t, text, len);
     if (id < 0) return fail(r, "model.vocab: an id is no id");
@@ -133,8 +139,19 @@ static bool on_scalar(void *ctx, clt_json_type t, const char *text, size_t len) 
     return true;
 }
 
+static bool on_scalar(void *ctx, clt_json_type t, const char *text, size_t len) {
+    reader *r = ctx;
+    if (r->depth == 0) return fail(r, "expected an object");
+    if (r->at == S_ADDED && r->depth == 3) return on_token_scalar(r, t, text, len);
+    if (r->at == S_ADDED) return fail(r, "added_tokens is no array of objects");
+    return r->at != S_MODEL || on_model_scalar(r, t, text, len);
+}
+
 static bool on_merge_text(reader *r, const char *s, size_t len) {
-    if (r->depth == 4) return ++r->in_pair > 2 ? fail(r, "model.merges: a pair has more than two items") : keep(r, &r->merges, s, len);
+    if (r->depth == 4) {
+        if (++r->in_pair > 2) return fail(r, "model.merges: a pair has more than two items");
+        return keep(r, &r->merges, s, len);
+    }
     const char *space = r->depth == 3 && len > 1 ? memchr(s + 1, ' ', len - 1) : NULL;
     if (!space) return fail(r, "model.merges is no array of \"left right\" or [\"left\", \"right\"]");
     size_t n_left = (size_t)(space - s);
@@ -148,7 +165,8 @@ static bool on_model_string(reader *r, const char *s, size_t len) {
     if (r->in != F_TYPE || r->depth != 2) return true;
     r->has_type = true;
     if (is_text(s, len, "BPE")) return true;
-    clt_fail(r->err, CLT_E_UNSUPPORTED, "%s: model.type is \"%.*s\", supported is \"BPE\"", r->what, len < 60 ? (int)len : 60, s);
+    clt_fail(r->err, CLT_E_UNSUPPORTED, "%s: model.type is \"%.*s\", supported is \"BPE\"", r->what,
+             len < 60 ? (int)len : 60, s);
     return false;
 }
 
@@ -186,7 +204,8 @@ static bool on_model_open(reader *r, bool is_array) {
         r->in_pair = 0;
         return (is_array && r->depth == 4) || fail(r, "model.merges is no array of strings or pairs");
     }
-    return r->in == F_OTHER || fail(r, r->in == F_TYPE ? "model.type is no string" : "model.vocab does not map pieces to ids");
+    if (r->in == F_TYPE) return fail(r, "model.type is no string");
+    return r->in == F_OTHER || fail(r, "model.vocab does not map pieces to ids");
 }
 
 static bool on_open(void *ctx, bool is_array) {
@@ -196,7 +215,8 @@ static bool on_open(void *ctx, bool is_array) {
     if (r->at == S_MODEL) return on_model_open(r, is_array);
     if (r->at != S_ADDED) return true;
     if (r->depth == 2) return is_array || fail(r, "added_tokens is no array");
-    if (r->depth > 3 || is_array) return r->depth > 3 && r->in == F_OTHER ? true : fail(r, "added_tokens: a token is no plain object");
+    if (r->depth > 3 && r->in == F_OTHER) return true;
+    if (r->depth > 3 || is_array) return fail(r, "added_tokens: a token is no plain object");
     r->token_id = -1;
     r->token_special = r->token_has_content = false;
     r->in = F_OTHER;
@@ -207,7 +227,8 @@ static bool on_close(void *ctx, bool is_array) {
     (void)is_array;
     reader *r = ctx;
     r->depth--;
-    if (r->at == S_MODEL && r->in == F_MERGES && r->depth == 3 && r->in_pair != 2) return fail(r, "model.merges: a pair lacks an item");
+    bool pair = r->at == S_MODEL && r->in == F_MERGES && r->depth == 3;
+    if (pair && r->in_pair != 2) return fail(r, "model.merges: a pair lacks an item");
     if (r->at != S_ADDED || r->depth != 2) return true;
     if (r->token_id < 0 || !r->token_has_content) return fail(r, "added_tokens: a token lacks its id or content");
     clt_ids_push(&r->added_ids, (int32_t)r->token_id);
@@ -257,12 +278,17 @@ static clt_status set_pieces(reader *r, clt_vocab *v) {
     return CLT_OK;
 }
 
+static int64_t beyond_highest(const clt_ids *ids) {
+    int64_t end = 0;
+    for (size_t i = 0; i < ids->len; i++) end = ids->data[i] >= end ? ids->data[i] + INT64_C(1) : end;
+    return end;
+}
+
 /* Ids may have a few holes, as where a model reserves rows, but a wild id must not decide how much memory is taken. */
 static clt_status count_ids(reader *r, int64_t *size) {
     int64_t pieces = (int64_t)(r->ids.len + r->added_ids.len);
-    *size = 0;
-    for (size_t i = 0; i < r->ids.len; i++) *size = r->ids.data[i] >= *size ? r->ids.data[i] + INT64_C(1) : *size;
-    for (size_t i = 0; i < r->added_ids.len; i++) *size = r->added_ids.data[i] >= *size ? r->added_ids.data[i] + INT64_C(1) : *size;
+    int64_t end = beyond_highest(&r->ids), added_end = beyond_highest(&r->added_ids);
+    *size = end > added_end ? end : added_end;
     if (*size <= 2 * pieces + 1024) return CLT_OK;
     return clt_fail(r->err, CLT_E_FILE, "%s: ids reach %lld but there are only %lld pieces", r->what, (long long)*size - 1,
                     (long long)pieces);
@@ -282,11 +308,11 @@ static clt_status add_merges(reader *r, clt_vocab *v) {
 
 static clt_status build(reader *r, clt_vocab_algorithm algorithm, clt_vocab **out) {
     int64_t size;
-    if (!r->has_type || !r->has_vocab || !r->has_merges || !r->ids.len) {
-        return clt_fail(r->err, CLT_E_FILE, "%s: %s is missing or empty", r->what, !r->has_type ? "model.type" : r->has_vocab && r->ids.len
-                        ? "model.merges" : "model.vocab");
+    const char *missing = !r->has_type ? "model.type" : !r->ids.len ? "model.vocab" : !r->has_merges ? "model.merges" : NULL;
+    if (r->ids.failed || r->added_ids.failed || r->added_special.failed) {
+        return clt_fail_memory(r->err, r->what, r->ids.cap * sizeof *r->ids.data);
     }
-    if (r->ids.failed || r->added_ids.failed || r->added_special.failed) return clt_fail_memory(r->err, r->what, r->ids.cap * 4);
+    if (missing) return clt_fail(r->err, CLT_E_FILE, "%s: %s is missing or empty", r->what, missing);
     clt_status status = count_ids(r, &size);
     if (status == CLT_OK) {
         uint64_t bytes = r->pieces.bytes.len + r->added.bytes.len + r->ids.len + r->added_ids.len;
@@ -297,8 +323,19 @@ static clt_status build(reader *r, clt_vocab_algorithm algorithm, clt_vocab **ou
     return status == CLT_OK ? add_merges(r, *out) : status;
 }
 
-clt_status clt_vocab_read_json(const char *json, size_t len, const char *what, clt_vocab_algorithm algorithm, clt_vocab **out,
-                               clt_err *err) {
+static void reader_free(reader *r) {
+    texts *all[] = {&r->pieces, &r->added, &r->merges};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        clt_buf_free(&all[i]->bytes);
+        clt_ids_free(&all[i]->lens);
+    }
+    clt_ids_free(&r->ids);
+    clt_ids_free(&r->added_ids);
+    clt_ids_free(&r->added_special);
+}
+
+clt_status clt_vocab_read_json(const char *json, size_t len, const char *what, clt_vocab_algorithm algorithm,
+                               clt_vocab **out, clt_err *err) {
     static const clt_json_events events = {on_scalar, on_string, on_key, on_open, on_close};
     reader r = {.what = what, .err = err, .token_id = -1};
     clt_vocab *v = NULL;
@@ -307,13 +344,6 @@ clt_status clt_vocab_read_json(const char *json, size_t len, const char *what, c
     if (status == CLT_OK) status = build(&r, algorithm, &v);
     *out = status == CLT_OK ? v : NULL;
     if (status != CLT_OK) clt_vocab_free(v);
-    texts *all[] = {&r.pieces, &r.added, &r.merges};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        clt_buf_free(&all[i]->bytes);
-        clt_ids_free(&all[i]->lens);
-    }
-    clt_ids_free(&r.ids);
-    clt_ids_free(&r.added_ids);
-    clt_ids_free(&r.added_special);
+    reader_free(&r);
     return status;
 }

@@ -26,11 +26,11 @@ static int32_t find_joined(clt_merge_list *list, const char *left, size_t n_left
     return clt_index_find(v, list->joined, n_left + n_right);
 }
 
-static clt_status fail_unknown(const clt_merge_list *list, const char *left, size_t n_left, const char *right, size_t n_right,
-                               clt_err *err) {
+static clt_status fail_unknown(const clt_merge_list *list, const char *left, size_t n_left, const char *right,
+                               size_t n_right, clt_err *err) {
     int l = n_left < 60 ? (int)n_left : 60, r = n_right < 60 ? (int)n_right : 60;
-    return clt_fail(err, CLT_E_FILE, "%s: merge %u joins \"%.*s\" and \"%.*s\": one of them or the result is no piece of the "
-                    "vocabulary", list->what, (unsigned)list->rank, l, left, r, right);
+    return clt_fail(err, CLT_E_FILE, "%s: merge %u joins \"%.*s\" and \"%.*s\": one of them or the result is no piece of "
+                    "the vocabulary", list->what, (unsigned)list->rank, l, left, r, right);
 }
 
 clt_status clt_merge_list_add(clt_merge_list *list, const char *left, size_t n_left, const char *right, size_t n_right,
@@ -50,8 +50,8 @@ clt_status clt_merge_list_add(clt_merge_list *list, const char *left, size_t n_l
 clt_status clt_merge_list_add_text(clt_merge_list *list, const char *text, size_t len, clt_err *err) {
     const char *space = len > 1 ? memchr(text + 1, ' ', len - 1) : NULL;
     if (!space) {
-        return clt_fail(err, CLT_E_FILE, "%s: merge %u is \"%.*s\", expected two pieces with a space between them", list->what,
-                        (unsigned)list->rank, len < 60 ? (int)len : 60, text);
+        return clt_fail(err, CLT_E_FILE, "%s: merge %u is \"%.*s\", expected two pieces with a space between them",
+                        list->what, (unsigned)list->rank, len < 60 ? (int)len : 60, text);
     }
     size_t n_left = (size_t)(space - text);
     return clt_merge_list_add(list, text, n_left, space + 1, len - n_left - 1, err);

@@ -69,8 +69,8 @@ static clt_status find_bytes(clt_vocab *v, const char *what, clt_err *err) {
         unsigned byte;
         if (e->kind != CLT_TOKEN_BYTE || e->special) continue;
         if (!clt_vocab_text_is_byte(e->text, e->len, &byte)) {
-            return clt_fail(err, CLT_E_FILE, "%s: vocabulary: the byte piece %d is \"%.40s\", expected <0x00> to <0xFF>", what,
-                            (int)id, e->text);
+            return clt_fail(err, CLT_E_FILE, "%s: vocabulary: the byte piece %d is \"%.40s\", expected <0x00> to <0xFF>",
+                            what, (int)id, e->text);
         }
         v->byte_ids[byte] = id;
     }
