@@ -116,7 +116,8 @@ static UNUSED void gguf_array(clt_buf *b, const char *key, uint32_t item, uint64
     put_u32(b, item);
     put_u64(b, count);
 }
-static UNUSED void gguf_tensor(clt_buf *b, const char *name, int n_dims, const uint64_t *dims, uint32_t type, uint64_t offset) {
+static UNUSED void gguf_tensor(clt_buf *b, const char *name, int n_dims, const uint64_t *dims, uint32_t type,
+                                uint64_t offset) {
     put_str(b, name);
     put_u32(b, (uint32_t)n_dims);
     for (int i = 0; i < n_dims; i++) put_u64(b, dims[i]);
@@ -165,7 +166,8 @@ static UNUSED void refused(const char *file, int line, const char *path, clt_sta
     clt_status st = clt_file_open(path, &f, &err);
     if (st == CLT_OK) fail_msg("%s:%d: %s was opened", file, line, path);
     assert_null(f);
-    if (st != code) fail_msg("%s:%d: expected %s, got %s: %s", file, line, clt_status_name(code), clt_status_name(st), err.text);
+    if (st != code)
+        fail_msg("%s:%d: expected %s, got %s: %s", file, line, clt_status_name(code), clt_status_name(st), err.text);
     assert_int_equal(clt_mem_live(), live);
     assert_int_equal(err.code, code);
     assert_one_line(err.text);

@@ -70,7 +70,8 @@ static const char *with_version(uint32_t version) {
 static void test_versions(void **state) {
     (void)state;
     REFUSED(with_version(0), CLT_E_FILE, "version 0", "expected 2 or 3");
-    REFUSED(with_version(1), CLT_E_UNSUPPORTED, "version.gguf", "GGUF version 1 is not supported", "convert the model again");
+    REFUSED(with_version(1), CLT_E_UNSUPPORTED, "version.gguf", "GGUF version 1 is not supported",
+            "convert the model again");
     REFUSED(with_version(4), CLT_E_UNSUPPORTED, "GGUF version 4", "newer culet");
     REFUSED(with_version(0x03000000), CLT_E_UNSUPPORTED, "big-endian GGUF", "00 00 00 03", "little-endian");
 }

@@ -79,8 +79,8 @@ static void test_truncated_data(void **state) {
     (void)state;
     static const row rows[] = {{"x", 1, {8}, CLT_F32, 0}, {"y", 1, {4}, CLT_F32, 32}};
     clt_file_close(open_ok(table(rows, 2, 48)));
-    REFUSED(table(rows, 2, 47), CLT_E_FILE, "table.gguf", "tensor 'y' (offset 128, 16 bytes)", "expected 144 bytes", "found 143",
-            "1 of 2 tensors", "fetch the file again");
+    REFUSED(table(rows, 2, 47), CLT_E_FILE, "table.gguf", "tensor 'y' (offset 128, 16 bytes)", "expected 144 bytes",
+            "found 143", "1 of 2 tensors", "fetch the file again");
     REFUSED(table(rows, 2, 0), CLT_E_FILE, "tensor 'x' (offset 96, 32 bytes)", "expected 144 bytes", "found 96",
             "2 of 2 tensors");
 }

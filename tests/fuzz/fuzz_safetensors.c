@@ -17,7 +17,8 @@ static void make_folder(void) {
 }
 
 static void remove_folder(void) {
-    static const char *const names[] = {"config.json", "model-1.safetensors", "model.safetensors", "model.safetensors.index.json"};
+    static const char *const names[] = {"config.json", "model-1.safetensors", "model.safetensors",
+                                        "model.safetensors.index.json"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) fuzz_remove(folder, names[i]);
     rmdir(folder);
 }
