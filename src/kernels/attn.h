@@ -35,15 +35,16 @@ enum {
 typedef struct clt_attn_ops {
     /* dst[i * CLT_ATTN_TILE + c] = number i * stride + c of src, as float (Q8_0: the bare int8), for c < n. */
     void (*widen)(clt_type t, const uint8_t *src, int64_t stride, int rows, int n, float *dst);
-    /* For r < R and 32 * halves columns c: continues s[r][c] by fma(q[r][d], k[d][c], …) over d < nd. With k_scale, the sum
-     * over d starts at 0 and joins s as s[r][c] = fma(sum, k_scale[c], s[r][c]). Rows of k are CLT_ATTN_TILE floats. */
+    /* For r < R and 32 * halves columns c: continues s[r][c] by fma(q[r][d], k[d][c], s[r][c]) over d < nd. With k_scale,
+     * the sum over d starts at 0 and joins s as s[r][c] = fma(sum, k_scale[c], s[r][c]). Rows of k: CLT_ATTN_TILE floats. */
     void (*scores)(int R, int nd, const float *const *q, const float *k, const float *k_scale, int halves, float *const *s);
     /* s[j] = exp(s[j] * scale - m) for j in [lo, hi), m the largest s[j] * scale, l the sum (CLT_LANES rule). */
     void (*soften)(float *s, int lo, int hi, float scale, float *m, float *l);
-    /* For r < R and 32 * halves columns c: continues o[r][c] by fma(p[r][j], v[j * ldv + c], …) over j in [j0, j1). */
+    /* For r < R and 32 * halves columns c: continues o[r][c] by fma(p[r][j], v[j * ldv + c], o[r][c]), j in [j0, j1). */
     void (*blend)(int R, int j0, int j1, const float *const *p, const float *v, int64_t ldv, int halves, float *const *o);
 } clt_attn_ops;
-void clt_attn_tiles(const clt_attn_ops *ops, clt_type t, int64_t head_dim, const clt_kv_chunk *c, const float *q, int64_t ldq,
-                    int R, const int *lo, const int *hi, float scale, float *m, float *l, float *o, int64_t ldo);
+void clt_attn_tiles(const clt_attn_ops *ops, clt_type t, int64_t head_dim, const clt_kv_chunk *c, const float *q,
+                    int64_t ldq, int R, const int *lo, const int *hi, float scale, float *m, float *l, float *o,
+                    int64_t ldo);
 
 #endif

@@ -180,8 +180,9 @@ static void batch_blend(batch *b) {
     }
 }
 
-void clt_attn_tiles(const clt_attn_ops *ops, clt_type t, int64_t head_dim, const clt_kv_chunk *c, const float *q, int64_t ldq,
-                    int R, const int *lo, const int *hi, float scale, float *m, float *l, float *o, int64_t ldo) {
+void clt_attn_tiles(const clt_attn_ops *ops, clt_type t, int64_t head_dim, const clt_kv_chunk *c, const float *q,
+                    int64_t ldq, int R, const int *lo, const int *hi, float scale, float *m, float *l, float *o,
+                    int64_t ldo) {
     batch b; /* 40 kB: not worth clearing */
     b.ops = ops;
     b.type = t;

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 /* A mask of the first n lanes; all of them if n >= 16. */
-static inline __mmask16 first_lanes16(int64_t n) { return n >= 16 ? 0xffff : (__mmask16)((1u << n) - 1); }
+static inline __mmask16 first_lanes16(int64_t n) { return (__mmask16)(n >= 16 ? 0xffffu : (1u << n) - 1); }
 
 /* The tree of clt_sum_lanes. Not _mm512_reduce_add_ps: its order is the compiler's. */
 static inline float sum_lanes16(__m512 v) {

@@ -27,17 +27,21 @@ static void rms_norm(const float *x, const float *w, float eps, float *y, int64_
         __m256 scaled = _mm256_mul_ps(_mm256_loadu_ps(x + i), inverse);
         _mm256_storeu_ps(y + i, w ? _mm256_mul_ps(scaled, _mm256_loadu_ps(w + i)) : scaled);
     }
-    __m256i mask = first_lanes8(n - i);
-    __m256 scaled = _mm256_mul_ps(_mm256_maskload_ps(x + i, mask), inverse);
-    _mm256_maskstore_ps(y + i, mask, w ? _mm256_mul_ps(scaled, _mm256_maskload_ps(w + i, mask)) : scaled);
+    if (i < n) {
+        __m256i mask = first_lanes8(n - i);
+        __m256 scaled = _mm256_mul_ps(_mm256_maskload_ps(x + i, mask), inverse);
+        _mm256_maskstore_ps(y + i, mask, w ? _mm256_mul_ps(scaled, _mm256_maskload_ps(w + i, mask)) : scaled);
+    }
 }
 
 static void add(const float *a, const float *b, float *y, int64_t n) {
     int64_t i = 0;
     for (; i + 8 <= n; i += 8)
         _mm256_storeu_ps(y + i, _mm256_add_ps(_mm256_loadu_ps(a + i), _mm256_loadu_ps(b + i)));
-    __m256i mask = first_lanes8(n - i);
-    _mm256_maskstore_ps(y + i, mask, _mm256_add_ps(_mm256_maskload_ps(a + i, mask), _mm256_maskload_ps(b + i, mask)));
+    if (i < n) {
+        __m256i mask = first_lanes8(n - i);
+        _mm256_maskstore_ps(y + i, mask, _mm256_add_ps(_mm256_maskload_ps(a + i, mask), _mm256_maskload_ps(b + i, mask)));
+    }
 }
 
 static void scale(const float *x, float s, float *y, int64_t n) {
@@ -45,8 +49,10 @@ static void scale(const float *x, float s, float *y, int64_t n) {
     int64_t i = 0;
     for (; i + 8 <= n; i += 8)
         _mm256_storeu_ps(y + i, _mm256_mul_ps(_mm256_loadu_ps(x + i), factor));
-    __m256i mask = first_lanes8(n - i);
-    _mm256_maskstore_ps(y + i, mask, _mm256_mul_ps(_mm256_maskload_ps(x + i, mask), factor));
+    if (i < n) {
+        __m256i mask = first_lanes8(n - i);
+        _mm256_maskstore_ps(y + i, mask, _mm256_mul_ps(_mm256_maskload_ps(x + i, mask), factor));
+    }
 }
 
 static void axpy(float s, const float *x, float *y, int64_t n) {
@@ -54,17 +60,21 @@ static void axpy(float s, const float *x, float *y, int64_t n) {
     int64_t i = 0;
     for (; i + 8 <= n; i += 8)
         _mm256_storeu_ps(y + i, _mm256_fmadd_ps(factor, _mm256_loadu_ps(x + i), _mm256_loadu_ps(y + i)));
-    __m256i mask = first_lanes8(n - i);
-    __m256 last = _mm256_fmadd_ps(factor, _mm256_maskload_ps(x + i, mask), _mm256_maskload_ps(y + i, mask));
-    _mm256_maskstore_ps(y + i, mask, last);
+    if (i < n) {
+        __m256i mask = first_lanes8(n - i);
+        __m256 last = _mm256_fmadd_ps(factor, _mm256_maskload_ps(x + i, mask), _mm256_maskload_ps(y + i, mask));
+        _mm256_maskstore_ps(y + i, mask, last);
+    }
 }
 
 static void mul(const float *a, const float *b, float *y, int64_t n) {
     int64_t i = 0;
     for (; i + 8 <= n; i += 8)
         _mm256_storeu_ps(y + i, _mm256_mul_ps(_mm256_loadu_ps(a + i), _mm256_loadu_ps(b + i)));
-    __m256i mask = first_lanes8(n - i);
-    _mm256_maskstore_ps(y + i, mask, _mm256_mul_ps(_mm256_maskload_ps(a + i, mask), _mm256_maskload_ps(b + i, mask)));
+    if (i < n) {
+        __m256i mask = first_lanes8(n - i);
+        _mm256_maskstore_ps(y + i, mask, _mm256_mul_ps(_mm256_maskload_ps(a + i, mask), _mm256_maskload_ps(b + i, mask)));
+    }
 }
 
 static void gelu_mul(const float *g, const float *u, float *y, int64_t n) {
@@ -97,21 +107,26 @@ static float largest(const float *x, int64_t n) {
 
 static void softmax(float *x, int64_t n) {
     const __m256 top = _mm256_set1_ps(largest(x, n));
-    __m256 sums[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
-    int64_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-        __m256 e = exp8(_mm256_sub_ps(_mm256_loadu_ps(x + i), top));
-        _mm256_storeu_ps(x + i, e);
-        sums[i / 8 % 2] = _mm256_add_ps(sums[i / 8 % 2], e);
+    __m256 lo = _mm256_setzero_ps(), hi = lo;
+    for (int64_t i = 0; i < n; i += 8) {
+        __m256i mask = first_lanes8(n - i < 8 ? n - i : 8);
+        __m256 e = exp8(_mm256_sub_ps(_mm256_maskload_ps(x + i, mask), top));
+        e = _mm256_and_ps(e, _mm256_castsi256_ps(mask));
+        if (n - i >= 8)
+            _mm256_storeu_ps(x + i, e);
+        else
+            _mm256_maskstore_ps(x + i, mask, e);
+        if (i % 16 == 0)
+            lo = _mm256_add_ps(lo, e);
+        else
+            hi = _mm256_add_ps(hi, e);
     }
-    __m256i mask = first_lanes8(n - i);
-    __m256 e = exp8(_mm256_sub_ps(_mm256_maskload_ps(x + i, mask), top));
-    _mm256_maskstore_ps(x + i, mask, e);
-    sums[i / 8 % 2] = _mm256_add_ps(sums[i / 8 % 2], _mm256_and_ps(e, _mm256_castsi256_ps(mask)));
-    const __m256 sum = _mm256_set1_ps(sum_lanes8(sums[0], sums[1]));
-    for (i = 0; i + 8 <= n; i += 8)
+    const __m256 sum = _mm256_set1_ps(sum_lanes8(lo, hi));
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8)
         _mm256_storeu_ps(x + i, _mm256_div_ps(_mm256_loadu_ps(x + i), sum));
-    _mm256_maskstore_ps(x + i, mask, _mm256_div_ps(_mm256_maskload_ps(x + i, mask), sum));
+    for (; i < n; i++)
+        x[i] /= _mm256_cvtss_f32(sum);
 }
 
 static void softcap(float *x, float cap, int64_t n) {
@@ -119,33 +134,42 @@ static void softcap(float *x, float cap, int64_t n) {
     int64_t i = 0;
     for (; i + 8 <= n; i += 8)
         _mm256_storeu_ps(x + i, _mm256_mul_ps(factor, tanh8(_mm256_div_ps(_mm256_loadu_ps(x + i), factor))));
-    __m256i mask = first_lanes8(n - i);
-    __m256 last = _mm256_mul_ps(factor, tanh8(_mm256_div_ps(_mm256_maskload_ps(x + i, mask), factor)));
-    _mm256_maskstore_ps(x + i, mask, last);
+    if (i < n) {
+        __m256i mask = first_lanes8(n - i);
+        __m256 last = _mm256_mul_ps(factor, tanh8(_mm256_div_ps(_mm256_maskload_ps(x + i, mask), factor)));
+        _mm256_maskstore_ps(x + i, mask, last);
+    }
 }
 
-/* Turns up to 8 pairs; the mask may cut them. */
-static void rope8(float *low, float *high, const float *cs, __m256i mask, __m256i mask_lo, __m256i mask_hi) {
+/* Turns 8 pairs, p and q their cos and sin as they lie in memory. */
+static inline void rope8(__m256 *low, __m256 *high, __m256 p, __m256 q) {
     const __m256i order = _mm256_setr_epi32(0, 1, 4, 5, 2, 3, 6, 7);
-    __m256 p = _mm256_maskload_ps(cs, mask_lo), q = _mm256_maskload_ps(cs + 8, mask_hi);
-    /* c0 c1 c4 c5 | c2 c3 c6 c7, then in order. */
+    /* c0 c1 c4 c5 | c2 c3 c6 c7, then in order; sines likewise. */
     __m256 c = _mm256_permutevar8x32_ps(_mm256_shuffle_ps(p, q, 0x88), order);
     __m256 s = _mm256_permutevar8x32_ps(_mm256_shuffle_ps(p, q, 0xdd), order);
-    __m256 a = _mm256_maskload_ps(low, mask), b = _mm256_maskload_ps(high, mask);
-    _mm256_maskstore_ps(low, mask, _mm256_fmsub_ps(a, c, _mm256_mul_ps(b, s)));
-    _mm256_maskstore_ps(high, mask, _mm256_fmadd_ps(b, c, _mm256_mul_ps(a, s)));
+    __m256 a = *low, b = *high;
+    *low = _mm256_fmsub_ps(a, c, _mm256_mul_ps(b, s));
+    *high = _mm256_fmadd_ps(b, c, _mm256_mul_ps(a, s));
 }
 
 static void rope(float *x, const float *cs, int64_t head_dim, int64_t n_rot) {
     float *low = x, *high = x + head_dim / 2;
-    const __m256i all = _mm256_set1_epi32(-1);
     int64_t i = 0;
-    for (; i + 8 <= n_rot; i += 8)
-        rope8(low + i, high + i, cs + 2 * i, all, all, all);
+    for (; i + 8 <= n_rot; i += 8) {
+        __m256 a = _mm256_loadu_ps(low + i), b = _mm256_loadu_ps(high + i);
+        rope8(&a, &b, _mm256_loadu_ps(cs + 2 * i), _mm256_loadu_ps(cs + 2 * i + 8));
+        _mm256_storeu_ps(low + i, a);
+        _mm256_storeu_ps(high + i, b);
+    }
     int64_t left = n_rot - i;
-    if (left > 0)
-        rope8(low + i, high + i, cs + 2 * i, first_lanes8(left), first_lanes8(2 * left < 8 ? 2 * left : 8),
-              first_lanes8(2 * left - 8));
+    if (left > 0) {
+        __m256i mask = first_lanes8(left);
+        __m256 a = _mm256_maskload_ps(low + i, mask), b = _mm256_maskload_ps(high + i, mask);
+        __m256 p = _mm256_maskload_ps(cs + 2 * i, first_lanes8(2 * left < 8 ? 2 * left : 8));
+        rope8(&a, &b, p, left > 4 ? _mm256_maskload_ps(cs + 2 * i + 8, first_lanes8(2 * left - 8)) : p);
+        _mm256_maskstore_ps(low + i, mask, a);
+        _mm256_maskstore_ps(high + i, mask, b);
+    }
 }
 
 static int64_t argmax(const float *x, int64_t n) {

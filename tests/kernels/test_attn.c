@@ -167,8 +167,8 @@ static void rows_are_independent(void **state) {
             run(&levels[l].k, types[t], &want);
             for (int r = 0; r < p.R; r++) {
                 float m, sum, o[100];
-                levels[l].k.attn_chunk(types[t], 100, &p.chunk, p.q + r * p.ldq, p.ldq, 1, p.lo + r, p.hi + r, p.scale, &m, &sum,
-                                       o, 100);
+                levels[l].k.attn_chunk(types[t], 100, &p.chunk, p.q + r * p.ldq, p.ldq, 1, p.lo + r, p.hi + r, p.scale, &m,
+                                       &sum, o, 100);
                 assert_memory_equal(&m, want.m + r, sizeof m);
                 assert_memory_equal(&sum, want.l + r, sizeof sum);
                 assert_memory_equal(o, want.o + r * 105, sizeof o);
@@ -272,10 +272,12 @@ static void zero_scores_have_one_sign(void **state) {
     (void)state;
     vec_level levels[MAX_LEVELS];
     float key[4] = {0x1p-149f, 0, 0, 0}, value[4] = {1.0f, 2.0f, 3.0f, 4.0f};
-    for (int l = 0, n = vec_levels(levels); l < n; l++) {
+    int n = vec_levels(levels);
+    for (int i = 0; i < 3 * n; i++) {
+        int l = i / 3, positive = i % 3; /* every third slot is +0, or none */
         p.head_dim = 4;
         for (int slot = 0; slot < S; slot++) {
-            key[0] = slot % 3 ? -0x1p-149f : 0x1p-149f;
+            key[0] = slot % 3 == positive - 1 ? 0x1p-149f : -0x1p-149f;
             levels[l].k.kv_store(CLT_F32, 4, p.k, p.v, slot, key, value);
         }
         p.chunk = (clt_kv_chunk){p.k, p.v};
@@ -292,15 +294,17 @@ static void zero_scores_have_one_sign(void **state) {
 
 static void store_rounds_and_clamps(void **state) {
     (void)state;
-    static const float x[] = {1e6f, -1e6f, INFINITY, -INFINITY, 65519.0f, 65520.0f, 1.0004883f, 1.0014648f, 0x1p-24f, 0x1p-25f, 0x1.8p-24f,
-                              -0.0f};
-    static const float expected[] = {65504, -65504, 65504, -65504, 65504, 65504, 1.0f, 0x1.008p0f, 0x1p-24f, 0.0f, 0x1p-23f, -0.0f};
-    enum { N = sizeof x / sizeof *x };
+    enum { N = 12 };
+    static const float x[N] = {1e6f, -1e6f, INFINITY, -INFINITY, 65519.0f, 65520.0f, 1.0004883f, 1.0014648f, 0x1p-24f,
+                               0x1p-25f, 0x1.8p-24f, -0.0f};
+    static const float expected[N] = {65504.0f, -65504.0f, 65504.0f, -65504.0f, 65504.0f, 65504.0f, 1.0f, 0x1.008p0f,
+                                      0x1p-24f, 0.0f, 0x1p-23f, -0.0f};
     vec_level levels[MAX_LEVELS];
     for (int l = 0, n = vec_levels(levels); l < n; l++) {
         levels[l].k.kv_store(CLT_F16, N, p.k, p.v, 13, x, x);
         for (int d = 0; d < N; d++) {
-            float k = clt_f16_to_f32(((uint16_t *)(void *)p.k)[d * S + 13]), v = clt_f16_to_f32(((uint16_t *)(void *)p.v)[13 * N + d]);
+            float k = clt_f16_to_f32(((uint16_t *)(void *)p.k)[d * S + 13]);
+            float v = clt_f16_to_f32(((uint16_t *)(void *)p.v)[13 * N + d]);
             assert_int_equal(first_difference(&k, &expected[d], 1), -1);
             assert_int_equal(first_difference(&v, &expected[d], 1), -1);
         }
@@ -381,7 +385,8 @@ static void merges_agree_and_are_right(void **state) {
     static const float tops[] = {-INFINITY, 0.0f, -3.0f, 5.0f, 200.0f, -200.0f};
     for (int round = 0; round < 36; round++) {
         for (int64_t n = 2; n <= N; n += 2) {
-            float o1[N], o2[N], first[N], m1 = tops[round / 6], m2 = tops[round % 6], l1 = m1 > -1e9f ? 2.5f : 0.0f, l2 = m2 > -1e9f ? 1.5f : 0.0f;
+            float o1[N], o2[N], first[N], m1 = tops[round / 6], m2 = tops[round % 6];
+            float l1 = m1 > -1e9f ? 2.5f : 0.0f, l2 = m2 > -1e9f ? 1.5f : 0.0f;
             for (int i = 0; i < N; i++) {
                 o1[i] = random_float(&seed, 1.0f);
                 o2[i] = random_float(&seed, 1.0f);
@@ -391,9 +396,8 @@ static void merges_agree_and_are_right(void **state) {
                 memcpy(o, o1, sizeof o);
                 levels[l].k.attn_merge(n, &m, &sum, o, m2, l2, o2);
                 assert_true(m == (m1 > m2 ? m1 : m2));
-                double keep = m1 > -1e9f ? exp((double)m1 - (double)m) : 0, take = m2 > -1e9f ? exp((double)m2 - (double)m) : 0;
-                if (m2 < -1e9f)
-                    keep = 1;
+                double keep = m2 < -1e9f ? 1 : m1 > -1e9f ? exp((double)m1 - (double)m) : 0;
+                double take = m2 > -1e9f ? exp((double)m2 - (double)m) : 0;
                 assert_true(fabs((double)sum - (keep * (double)l1 + take * (double)l2)) < 1e-6);
                 for (int64_t i = 0; i < n; i++)
                     assert_true(fabs((double)o[i] - (keep * (double)o1[i] + take * (double)o2[i])) < 1e-6);

@@ -18,7 +18,8 @@ static void check_angles(float pos, const float *inv_freq, int64_t n) {
         float angle = pos * inv_freq[i];
         double c = ulps(cs[2 * i], cos((double)angle)), s = ulps(cs[2 * i + 1], sin((double)angle));
         if (!(c <= 0.51 && s <= 0.51))
-            fail_msg("angle %a: %a %a is off by %.3f and %.3f ulp", (double)angle, (double)cs[2 * i], (double)cs[2 * i + 1], c, s);
+            fail_msg("angle %a: %a %a is off by %.3f and %.3f ulp", (double)angle, (double)cs[2 * i],
+                     (double)cs[2 * i + 1], c, s);
     }
 }
 
@@ -50,8 +51,8 @@ static void angle_of_nothing_is_the_identity(void **state) {
 
 static void frequencies_round_as_stated(void **state) {
     (void)state;
-    static const struct { double theta; int64_t denominator; } cases[] = {{1e4, 256}, {1e6, 512}, {1e6, 256}, {100, 36}, {1e4, 16},
-        {1e4, 168}, {500000, 128}, {2, 64}, {1e6, 128}};
+    static const struct { double theta; int64_t denominator; } cases[] = {
+        {1e4, 256}, {1e6, 512}, {1e6, 256}, {100, 36}, {1e4, 16}, {1e4, 168}, {500000, 128}, {2, 64}, {1e6, 128}};
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         float inv_freq[PAIRS];
         int64_t n = cases[c].denominator / 2;
