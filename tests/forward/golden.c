@@ -12,7 +12,14 @@ static void must(clt_status st, const clt_err *err) {
 }
 
 static void locate(char out[1024], const char *dir, const char *name) {
-    snprintf(out, 1024, "%s/golden/models/%s%s%s", CLT_TEST_DIR, dir, name ? "/" : "", name ? name : "");
+    const char *outside = getenv("CULET_GOLDENS"), *root = outside && *outside ? outside : CLT_TEST_DIR "/golden";
+    snprintf(out, 1024, "%s/models/%s%s%s", root, dir, name ? "/" : "", name ? name : "");
+}
+
+bool golden_exists(const char *path) {
+    char full[1024];
+    locate(full, path, NULL);
+    return clt_is_file(full) || clt_is_dir(full);
 }
 
 clt_cpu_level golden_best_level(void) {

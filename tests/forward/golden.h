@@ -31,10 +31,12 @@ typedef struct golden_options {
 #define GOLDEN_DEFAULTS ((golden_options){golden_best_level(), 2, 64, 4096, CLT_F32, CLT_F32})
 
 clt_cpu_level golden_best_level(void);
-/* path is below tests/golden/models/. Fails the test on any error. */
+/* The goldens stand in tests/golden/models/, or in $CULET_GOLDENS/models/. */
+bool golden_exists(const char *path);
+/* path is below that folder. Fails the test on any error. */
 void golden_open(golden *g, const char *path, golden_options o);
 void golden_close(golden *g);
-/* Reads tests/golden/models/<dir>/<name>. */
+/* Read <dir>/<name> below that folder. */
 clt_json *golden_json(const char *dir, const char *name);
 float *golden_array(const char *dir, const char *name, size_t *n);
 /* Evaluates ids in passes of `chunk` rows; logits of the wanted rows (all, or the last) go to out in order. */

@@ -7,8 +7,15 @@
 
 #include "golden.h"
 
-static const char *const float_models[] = {"tiny-gemma3", "tiny-e2b", "tiny-dense", "tiny-moe", "tiny-unified"};
+static const char *const float_models[] = {"tiny-gemma3", "tiny-e2b", "tiny-dense", "tiny-moe", "tiny-unified", "tiny-e"};
 enum { N_FLOAT = sizeof float_models / sizeof *float_models };
+
+/* tiny-e's float weights are too large for the checkout; CULET_GOLDENS may name a folder that has them. */
+static bool has_weights(const char *dir) {
+    char path[256];
+    snprintf(path, sizeof path, "%s/model.safetensors", dir);
+    return golden_exists(path);
+}
 
 /* The tolerance of the references for float32 arithmetic in any order. */
 static void near(const char *what, const float *got, const float *want, size_t n) {
@@ -54,6 +61,7 @@ static void test_golden_logits(void **state) {
     for (int m = 0; m < N_FLOAT; m++) {
         const char *dir = float_models[m];
         golden g;
+        if (!has_weights(dir)) continue;
         golden_open(&g, dir, GOLDEN_DEFAULTS);
         g.doc = golden_json(dir, "golden.json");
         for (size_t t = 0; t < 5; t++) {
@@ -99,6 +107,7 @@ static void test_golden_states(void **state) {
     for (int m = 0; m < N_FLOAT; m++) {
         golden g;
         probe_check p = {.dir = float_models[m]};
+        if (!has_weights(p.dir)) continue;
         golden_open(&g, p.dir, GOLDEN_DEFAULTS);
         g.doc = golden_json(p.dir, "golden.json");
         p.hidden = golden_array(p.dir, "short.hidden.f32", &p.n_hidden);
