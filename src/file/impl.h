@@ -70,7 +70,7 @@ struct clt_file {
     clt_metas metas; /* GGUF: of the first shard */
     clt_json *jsons[CLT_HF_JSONS];
     clt_map texts[CLT_HF_TEXTS];
-    char lack[CLT_SHOWN_BYTES + 128]; /* the first tensor of a type that we lack, in words; its file; how many there are */
+    char lack[3 * CLT_SHOWN_BYTES]; /* the first tensor of a type that we lack, in words; its file; how many there are */
     int lack_shard;
     size_t lacks;
 };

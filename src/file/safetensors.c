@@ -114,9 +114,9 @@ static bool is_skipped(const entry *e) {
 }
 
 static void note_lack(const scan *s, const entry *e) {
-    char shown[CLT_SHOWN_BYTES], words[CLT_SHOWN_BYTES];
+    char shown[CLT_SHOWN_BYTES], words[CLT_SHOWN_BYTES + 64];
     if (e->n_dims > 4) snprintf(words, sizeof words, "%zu dimensions", e->n_dims);
-    else snprintf(words, sizeof words, "dtype %.60s", clt_shown(shown, e->dtype_name, strlen(e->dtype_name)));
+    else snprintf(words, sizeof words, "dtype %s", clt_shown(shown, e->dtype_name, strlen(e->dtype_name)));
     clt_file_lack(s->f, s->shard, e->name, words);
 }
 

@@ -200,7 +200,6 @@ int main(void) {
     };
     const struct CMUnitTest without[] = {
         cmocka_unit_test_setup(test_without_jansson_the_package_is_named, fresh_folder),
-        cmocka_unit_test_setup(test_folders_that_are_no_models, fresh_folder),
     };
 #if CLT_HAVE_JANSSON
     (void)without;

@@ -66,6 +66,10 @@ static void test_dtypes_that_we_lack_are_named(void **state) {
         REFUSED(model(header, cases[i].bytes - 1), CLT_E_FILE, "'x'", "runs past the end");
     }
     REFUSED(model(ONE("F32", "[1,1,1,1,2]", "[0,8]"), 8), CLT_E_UNSUPPORTED, "tensor 'x' is of 5 dimensions");
+    char header[900], dtype[601];
+    for (size_t i = 0; i < 600; i += 2) memcpy(dtype + i, "\xC3\xA9", 3);
+    snprintf(header, sizeof header, "{\"x\":{\"dtype\":\"%s\",\"shape\":[2],\"data_offsets\":[0,8]}}", dtype);
+    REFUSED(model(header, 8), CLT_E_UNSUPPORTED, "\xC3\xA9\xe2\x80\xa6, which is not supported");
     REFUSED(model(ONE("I64", "[1]", "[0,7]"), 7), CLT_E_FILE, "'x'", "take 8 bytes", "data_offsets say 7");
 }
 
