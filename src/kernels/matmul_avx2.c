@@ -162,6 +162,13 @@ typedef struct tile {
     int64_t q_stride, d_stride;
 } tile;
 
+/* Hides a sum from the compiler, which would otherwise regroup integer additions and run out of registers. */
+CLT_INLINE __m256i in_order(__m256i v)
+{
+    __asm__("" : "+x"(v));
+    return v;
+}
+
 /* sum[r] = the integer sum of block w, before offsets, for R rows of activations and the eight output rows of `half`. */
 CLT_INLINE void sum_block(clt_layout l, int R, const block *w, int half, const int8_t *q, int64_t q_stride, __m256i *sum)
 {
@@ -178,10 +185,10 @@ CLT_INLINE void sum_block(clt_layout l, int R, const block *w, int half, const i
         for (int r = 0; r < R; r++) {
             __m256i x = broadcast32(q + r * q_stride + 4 * g);
             __m256i p = _mm256_maddubs_epi16(magnitude, is_signed(l) ? _mm256_sign_epi8(x, code) : x);
-            pairs[r] = g % fold ? _mm256_add_epi16(pairs[r], p) : p;
+            pairs[r] = in_order(g % fold ? _mm256_add_epi16(pairs[r], p) : p);
             if (g % fold == fold - 1) {
                 p = _mm256_madd_epi16(pairs[r], factor);
-                sum[r] = g < fold ? p : _mm256_add_epi32(sum[r], p);
+                sum[r] = in_order(g < fold ? p : _mm256_add_epi32(sum[r], p));
             }
         }
     }
