@@ -146,11 +146,11 @@ static clt_status bad_value(clt_err *err, const char *name, const char *value, c
     return clt_fail(err, CLT_E_USAGE, "%s: '%s' is not %s", name, value, expected);
 }
 
-static clt_status out_of_range(clt_err *err, const cli_option *o, const char *name, const char *value) {
+static clt_status bad_int(clt_err *err, const cli_option *o, const char *name, const char *value) {
     if (o->max >= INT_MAX) {
-        return clt_fail(err, CLT_E_USAGE, "%s: '%s' is not a number of at least %g", name, value, o->min);
+        return clt_fail(err, CLT_E_USAGE, "%s: '%s' is not a whole number of at least %g", name, value, o->min);
     }
-    return clt_fail(err, CLT_E_USAGE, "%s: '%s' is not a number within %g..%g", name, value, o->min, o->max);
+    return clt_fail(err, CLT_E_USAGE, "%s: '%s' is not a whole number from %g to %.0f", name, value, o->min, o->max);
 }
 
 static clt_status append_string(cli_strings *list, const char *s, clt_err *err) {
@@ -166,8 +166,7 @@ static clt_status append_string(cli_strings *list, const char *s, clt_err *err) 
 static clt_status store_int(const cli_option *o, const char *name, const char *value, int *out, clt_err *err) {
     long long v;
     if (!cli_read_int(value, (long long)o->min, (long long)o->max, &v)) {
-        return cli_read_int(value, LLONG_MIN, LLONG_MAX, &v) ? out_of_range(err, o, name, value)
-                                                              : bad_value(err, name, value, "an integer in range");
+        return bad_int(err, o, name, value);
     }
     *out = (int)v;
     return CLT_OK;

@@ -48,7 +48,7 @@ const cli_option cli_options[] = {
     {"--repeat-last-n", GENERATE, CLI_K_INT, AT(repeat_last_n), -1, INT_MAX, "N", "tokens that penalties look back on; 0 = none, -1 = all (64)"},
     {"--presence-penalty", GENERATE, CLI_K_REAL, AT(presence_penalty), -FLT_MAX, FLT_MAX, "X", "penalise tokens that occurred (0)"},
     {"--frequency-penalty", GENERATE, CLI_K_REAL, AT(frequency_penalty), -FLT_MAX, FLT_MAX, "X", "penalise tokens by how often they occurred (0)"},
-    {"-l --logit-bias", GENERATE, CLI_K_BIAS, AT(biases), 0, 0, "ID±BIAS", "add to a token's logit: 15043+1, 15043-1.5; 15043=false bans"},
+    {"-l --logit-bias", GENERATE, CLI_K_BIAS, AT(biases), 0, 0, "ID+BIAS", "add to a token's logit: 15043+1, 15043-1.5; 15043=false bans"},
     {"-r --reverse-prompt", GENERATE, CLI_K_TEXTS, AT(stops), 0, 0, "TEXT", "stop before TEXT; may be given several times"},
     {"--ignore-eos", GENERATE, CLI_K_FLAG, AT(ignore_eos), 0, 0, NULL, "end tokens do not stop the reply"},
     {"--spec", EVALUATE | V(BENCH), CLI_K_CHOICE, AT(spec), 0, 0, "off|lookup|mtp|auto", "speculation; this version drafts nothing under auto"},
