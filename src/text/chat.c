@@ -6,7 +6,9 @@
  * something without a word: system content given as parts is joined (the first three generations print a Python list), a tool
  * result without any name is "unknown" (they fail), media in a tool result is refused unless the generation renders it, and
  * tool schemas as chat_schema.c says. */
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "base/utf8.h"
 #include "text/chat_impl.h"
@@ -173,8 +175,15 @@ static void put_thought(turns *t, const clt_json *message, size_t i) {
     put(t, f->thoughts == CLT_THOUGHTS_TIGHT ? "<channel|>" : "\n<channel|>");
 }
 
-static bool notice_value(void *ctx, clt_json_type type, const char *text, size_t len) {
-    return (void)ctx, (void)type, (void)text, (void)len, true;
+static bool notice_scalar(void *ctx, clt_json_type type, const char *text, size_t len) {
+    char digits[24];
+    bool *too_big = ctx;
+    if (type != CLT_JSON_INT) return true;
+    snprintf(digits, sizeof digits, "%.*s", len < sizeof digits ? (int)len : (int)sizeof digits - 1, text);
+    errno = 0;
+    strtoll(digits, NULL, 10);
+    *too_big = *too_big || errno != 0;
+    return true;
 }
 
 static bool notice_text(void *ctx, const char *s, size_t len) {
@@ -185,26 +194,36 @@ static bool notice_bracket(void *ctx, bool is_array) {
     return (void)ctx, (void)is_array, true;
 }
 
-/* Whether text is one JSON value, however large its numbers and however often its keys repeat. */
-static bool is_json(const char *text, size_t len) {
-    static const clt_json_events nothing = {notice_value, notice_text, notice_text, notice_bracket, notice_bracket};
+/* Whether text is one JSON value, however often its keys repeat; *too_big: it holds a whole number beyond 64 bits. */
+static bool is_json(const char *text, size_t len, bool *too_big) {
+    static const clt_json_events notice = {notice_scalar, notice_text, notice_text, notice_bracket, notice_bracket};
     clt_err ignored;
-    return clt_json_stream(text, len, "arguments", &nothing, NULL, &ignored) == CLT_OK;
+    *too_big = false;
+    return clt_json_stream(text, len, "arguments", &notice, too_big, &ignored) == CLT_OK;
+}
+
+/* Parsed arguments. A number that might have been beyond 64 bits is looked up in the text. */
+static clt_status put_parsed_arguments(turns *t, const clt_json *doc, const char *s, size_t len, const char *where) {
+    bool too_big;
+    clt_status status = clt_chat_check_numbers(doc, where, t->r->err);
+    if (status != CLT_OK && (!is_json(s, len, &too_big) || too_big)) return status;
+    return clt_chat_put_members(t->r, doc);
 }
 
 /* Arguments that came as text, as OpenAI's clients send them: an object is rendered like one, other text stays as it is where
- * the generation allows that. JSON beyond our limits (64-bit numbers, repeated keys) is refused, not passed on as text. */
+ * the generation allows that. JSON beyond our limits (64-bit numbers, unique keys) is refused, not passed on as text. */
 static clt_status put_arguments_text(turns *t, const char *s, size_t len, const char *where) {
     clt_json *doc = NULL;
     clt_err parse_error;
     const char *trimmed = s;
     size_t trimmed_len = len;
+    bool too_big;
     clt_utf8_trim(&trimmed, &trimmed_len);
     if (trimmed_len == 0) return CLT_OK;
     clt_status status = clt_json_parse(s, len, where, &doc, &parse_error);
     if (status == CLT_OK && clt_json_kind(doc) == CLT_JSON_OBJECT) {
-        status = clt_chat_put_members(t->r, doc);
-    } else if (status == CLT_E_MEMORY || (status != CLT_OK && is_json(s, len))) {
+        status = put_parsed_arguments(t, doc, s, len, where);
+    } else if (status == CLT_E_MEMORY || (status != CLT_OK && is_json(s, len, &too_big))) {
         *t->r->err = parse_error;
     } else if (t->r->features->strict_arguments) {
         status = clt_fail(t->r->err, CLT_E_REQUEST, "%s: expected a JSON object", where);

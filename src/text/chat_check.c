@@ -2,6 +2,7 @@
  *
  * In: the request document. Out: yes, or CLT_E_REQUEST with the path of the first thing that is wrong. The renderers rely on
  * it and check no types again. Conditions of a single template generation are not its business. */
+#include <math.h>
 #include <string.h>
 #include "text/chat_impl.h"
 
@@ -170,13 +171,35 @@ static clt_status check_tool(const clt_json *tool, size_t i, clt_err *err) {
     return CLT_OK;
 }
 
+typedef struct numbers {
+    bool whole, huge;
+} numbers;
+
+static void count_numbers(const clt_json *n, numbers *found) {
+    const char *key;
+    const clt_json *value;
+    double real;
+    clt_json_type kind = clt_json_kind(n);
+    if (kind == CLT_JSON_INT) found->whole = true;
+    if (kind == CLT_JSON_REAL && clt_json_num(n, &real) && fabs(real) >= 0x1p63) found->huge = true;
+    for (size_t i = 0; kind == CLT_JSON_ARRAY && i < clt_json_len(n); i++) count_numbers(clt_json_at(n, i), found);
+    for (void *iter = NULL; clt_json_next(n, &iter, &key, NULL, &value);) count_numbers(value, found);
+}
+
+clt_status clt_chat_check_numbers(const clt_json *doc, const char *where, clt_err *err) {
+    numbers found = {0};
+    count_numbers(doc, &found);
+    if (!found.huge || found.whole) return CLT_OK;
+    return clt_fail(err, CLT_E_REQUEST, "%s: holds a whole number beyond 64 bits", where);
+}
+
 clt_status clt_chat_check_request(const clt_json *request, clt_err *err) {
     const clt_json *messages = clt_json_get(request, "messages"), *tools = clt_json_get(request, "tools");
     if (clt_json_kind(messages) != CLT_JSON_ARRAY) {
         return clt_fail(err, CLT_E_REQUEST, "messages: expected an array, found %s", kind_of(messages));
     }
     if (clt_json_len(messages) == 0) return clt_fail(err, CLT_E_REQUEST, "messages: expected at least one message");
-    clt_status status = CLT_OK;
+    clt_status status = clt_chat_check_numbers(request, "request", err);
     for (size_t i = 0; i < clt_json_len(messages) && status == CLT_OK; i++) {
         status = check_message(clt_json_at(messages, i), i, err);
     }

@@ -84,6 +84,9 @@ clt_chat_part clt_chat_part_kind(const clt_json *part);
 /* Checks messages and tools once, so that the renderers need not: known roles, content a string, null or known parts, calls
  * with names. What is wrong is CLT_E_REQUEST with its path. */
 clt_status clt_chat_check_request(const clt_json *request, clt_err *err);
+/* Refuses a document in which the parser met a whole number beyond 64 bits: from then on it reads all numbers as reals, and 2
+ * would print as 2.0. Such a document has no integers and a huge real; the rare one that was written so is refused as well. */
+clt_status clt_chat_check_numbers(const clt_json *doc, const char *where, clt_err *err);
 bool clt_chat_has_role(const clt_json *message, const char *role);
 bool clt_chat_is_system(const clt_json *message); /* system or developer */
 bool clt_chat_is_model(const clt_json *message);  /* assistant or model */

@@ -160,7 +160,7 @@ class Maker:
         return result
 
     def request(self):
-        result = {"messages": self.messages(), "add_generation_prompt": self.chance(0.8)}
+        result = {"max_tokens": 64, "messages": self.messages(), "add_generation_prompt": self.chance(0.8)}
         if self.chance(0.4):
             result["tools"] = [self.tool() for _ in range(self.random.randint(0, 3))]
         if self.chance(0.4):
