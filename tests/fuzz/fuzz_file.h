@@ -43,7 +43,7 @@ static void fuzz_read_metas(const clt_file *f, volatile uint64_t *sum) {
         const clt_meta *m = clt_file_meta(f, i);
         if (clt_file_meta_find(f, m->key) != m) abort();
         for (uint64_t k = 0; k < m->count && k < 100; k++)
-            *sum += clt_meta_int(m, k, &whole) + clt_meta_num(m, k, &num) + clt_meta_bool(m, k, &flag);
+            *sum += (uint64_t)clt_meta_int(m, k, &whole) + clt_meta_num(m, k, &num) + clt_meta_bool(m, k, &flag);
         if (m->count) *sum += clt_meta_num(m, m->count - 1, &num);
         if (clt_meta_str(m, &s, &len) && len) *sum += (unsigned char)s[len - 1];
         for (uint64_t pos = 0; clt_meta_next_str(m, &pos, &s, &len);)
