@@ -69,15 +69,21 @@ void tiny_dictate(tiny_script *script, const int32_t *ids, size_t n) {
                                         .bias_ids = script->ids, .bias_values = script->bias, .n_bias = n};
 }
 
-int32_t tiny_token(const culet_engine *e, const char *text) {
+size_t tiny_tokens(const culet_engine *e, const char *text, int32_t *out, size_t room) {
     culet_error err;
-    int32_t *ids, id;
-    size_t n;
+    int32_t *ids;
+    size_t n, len;
+    const char *piece;
+    for (int32_t id = 0; strncmp(text, "<0x", 3) == 0 && (piece = culet_piece(e, id, &len)); id++) {
+        if (len != strlen(text) || memcmp(piece, text, len) != 0) continue;
+        *out = id;
+        return 1;
+    }
     assert_int_equal(culet_tokenize(e, text, strlen(text), true, false, &ids, &n, &err), CULET_OK);
-    if (n != 1) fail_msg("\"%s\" is %zu tokens", text, n);
-    id = ids[0];
+    assert_true(n <= room);
+    memcpy(out, ids, n * sizeof *ids);
     culet_free(ids);
-    return id;
+    return n;
 }
 
 bool tiny_on_delta(void *user, culet_delta kind, const char *text, size_t len) {

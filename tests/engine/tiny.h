@@ -37,8 +37,8 @@ typedef struct tiny_script {
     culet_sampling sampling;
 } tiny_script;
 void tiny_dictate(tiny_script *script, const int32_t *ids, size_t n);
-/* The id of a text that is one token; fails otherwise. */
-int32_t tiny_token(const culet_engine *e, const char *text);
+/* The ids of a text with specials, or of one stored piece in angle brackets ("<0x74>"); returns how many, at most room. */
+size_t tiny_tokens(const culet_engine *e, const char *text, int32_t *out, size_t room);
 
 /* The bytes of all deltas of one reply, by kind. */
 typedef struct tiny_view {
