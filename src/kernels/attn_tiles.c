@@ -107,22 +107,30 @@ static void group_scores(batch *b, const group *g, int64_t d0, int nd, const flo
     b->ops->scores(g->n, nd, q, keys + g->c0, k_scale ? k_scale + g->c0 : NULL, g->halves, s);
 }
 
-/* The values of the chunk will be wanted right after its keys, and in small pieces that no hardware prefetcher guesses. */
-static void prefetch(const uint8_t *p, size_t bytes) {
-    for (size_t i = 0; i < bytes; i += 64)
-        __builtin_prefetch(p + i, 0, 2);
+/* Asks for bytes [from, from + n) of a side, as far as there are that many. */
+static void batch_prefetch(const batch *b, const uint8_t *side, size_t from, size_t n) {
+    size_t all = (size_t)b->head_dim * S * clt_kv_number_bytes(b->type), end = all - from < n ? all : from + n;
+    for (size_t i = from; i < end; i += 64)
+        __builtin_prefetch(side + i, 0, 2);
 }
 
+/* While a tile of keys is worked on, the next one is on its way, and so is the same share of the values: these are read
+ * right after the keys, in short pieces far apart, which no hardware prefetcher guesses. */
 static void batch_scores(batch *b) {
     size_t number = clt_kv_number_bytes(b->type);
     int step = b->type == CLT_Q8_0 ? CLT_QBLOCK : TILE;
+    size_t tile_bytes = (size_t)step * S * number;
     int c0 = b->lo / HALF * HALF, columns = (b->hi - c0 + HALF - 1) / HALF * HALF;
     memset(b->s, 0, (size_t)b->n * sizeof b->s[0]);
+    if (b->type == CLT_F32)
+        batch_prefetch(b, b->chunk->k, 0, tile_bytes);
     for (int64_t d0 = 0; d0 < b->head_dim; d0 += step) {
         int nd = (int)(b->head_dim - d0 < step ? b->head_dim - d0 : step);
         size_t at = (size_t)d0 * S * number;
         const float *keys = (const float *)(const void *)(b->chunk->k + at), *k_scale = NULL;
-        prefetch(b->chunk->v + at, (size_t)nd * S * number);
+        if (d0 + step < b->head_dim)
+            batch_prefetch(b, b->chunk->k, at + tile_bytes, tile_bytes);
+        batch_prefetch(b, b->chunk->v, at, tile_bytes);
         if (b->type != CLT_F32) {
             b->ops->widen(b->type, b->chunk->k + at + (size_t)c0 * number, S, nd, columns, b->tile + c0);
             keys = b->tile;

@@ -1,12 +1,13 @@
-/* Compares every CPU level with the scalar one, bit for bit, and measures matmul.
+/* Compares matmul of every CPU level with the scalar one, bit for bit, and measures all kernels.
  *
  *     kernels_check                          compare; exit 1 on a difference
  *     kernels_check --bench [FILTER] [THREADS]
- *                                            time matmul of the types and levels whose "TYPE level" holds FILTER */
+ *                                            time matmul and row operations whose "NAME level" holds FILTER */
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <time.h>
+#include "kernels/bench_rows.h"
 #include "kernels/matrices.h"
 
 static int compare_matmul(const clt_kernels *k, clt_type type)
@@ -142,6 +143,7 @@ static int bench(const char *filter, int threads)
             bench_shape(k, matrix_types[i], 10240, 2560, threads);
             bench_shape(k, matrix_types[i], 262144, 512, threads);
         }
+    bench_rows(filter);
     return 0;
 }
 

@@ -37,8 +37,8 @@ static void fill_chunk(const clt_kernels *k, clt_type t, int64_t head_dim, uint6
     p.chunk = (clt_kv_chunk){p.k, p.v};
     for (int slot = 0; slot < S; slot++) {
         for (int64_t d = 0; d < head_dim; d++) {
-            key[d] = random_float(seed, top);
-            value[d] = random_float(seed, top);
+            key[d] = draw_float(seed, top);
+            value[d] = draw_float(seed, top);
         }
         k->kv_store(t, head_dim, p.k, p.v, slot, key, value);
     }
@@ -49,7 +49,7 @@ static void fill_queries(int R, uint64_t *seed, float top) {
     p.ldq = p.head_dim + 3;
     p.scale = 0.3f;
     for (int64_t i = 0; i < R * p.ldq; i++)
-        p.q[i] = random_float(seed, top);
+        p.q[i] = draw_float(seed, top);
 }
 
 static void run(const clt_kernels *k, clt_type t, answer *a) {
@@ -106,8 +106,8 @@ static void chunk_matches_double(void **state) {
                 fill_chunk(&levels[l].k, types[t], widths[w], &seed, 1.0f);
                 fill_queries(9, &seed, 1.0f);
                 for (int r = 0; r < p.R; r++) {
-                    p.lo[r] = (int)(next_random(&seed) % S);
-                    p.hi[r] = p.lo[r] + 1 + (int)(next_random(&seed) % (uint32_t)(S - p.lo[r]));
+                    p.lo[r] = (int)(draw_bits(&seed) % S);
+                    p.hi[r] = p.lo[r] + 1 + (int)(draw_bits(&seed) % (uint32_t)(S - p.lo[r]));
                 }
                 run(&levels[l].k, types[t], &got);
                 for (int r = 0; r < p.R; r++)
@@ -124,10 +124,10 @@ static void pick_ranges(int round, uint64_t *seed) {
         case 0: p.lo[r] = 0; p.hi[r] = S; break;
         case 1: p.lo[r] = 0; p.hi[r] = 1 + (int)((unsigned)(round / 5 + r / 4) % S); break;
         case 2: p.lo[r] = (int)((unsigned)(round + r) % S); p.hi[r] = S; break;
-        case 3: p.lo[r] = (int)(next_random(seed) % S); p.hi[r] = (int)(next_random(seed) % (S + 1)); break;
+        case 3: p.lo[r] = (int)(draw_bits(seed) % S); p.hi[r] = (int)(draw_bits(seed) % (S + 1)); break;
         default:
-            p.lo[r] = (int)(next_random(seed) % S);
-            p.hi[r] = p.lo[r] + (int)(next_random(seed) % (uint32_t)(S + 1 - p.lo[r]));
+            p.lo[r] = (int)(draw_bits(seed) % S);
+            p.hi[r] = p.lo[r] + (int)(draw_bits(seed) % (uint32_t)(S + 1 - p.lo[r]));
         }
     }
 }
@@ -192,15 +192,15 @@ static void unseen_slots_do_not_matter(void **state) {
                 p.head_dim = width;
                 p.chunk = (clt_kv_chunk){p.k, p.v};
                 fill_queries(9, &seed, 1.0f);
-                int lo = (int)(next_random(&seed) % S), hi = lo + 1 + (int)(next_random(&seed) % (uint32_t)(S - lo));
+                int lo = (int)(draw_bits(&seed) % S), hi = lo + 1 + (int)(draw_bits(&seed) % (uint32_t)(S - lo));
                 for (int stale = 0; stale < 2; stale++) {
                     uint64_t same = (uint64_t)round;
                     memset(p.k, stale ? 0xff : 0, sizeof p.k);
                     memset(p.v, stale ? 0xff : 0, sizeof p.v);
                     for (int slot = lo; slot < hi; slot++) {
                         for (int64_t d = 0; d < width; d++) {
-                            key[d] = random_float(&same, 2.0f);
-                            value[d] = random_float(&same, 2.0f);
+                            key[d] = draw_float(&same, 2.0f);
+                            value[d] = draw_float(&same, 2.0f);
                         }
                         levels[l].k.kv_store(types[t], width, p.k, p.v, slot, key, value);
                     }
@@ -348,8 +348,8 @@ static void store_touches_one_slot(void **state) {
             size_t bytes = clt_kv_chunk_bytes(types[t], width);
             assert_true(bytes % 64 == 0 && bytes <= sizeof p.k);
             for (int64_t d = 0; d < width; d++) {
-                x[d] = random_float(&seed, 9.0f);
-                y[d] = random_float(&seed, 9.0f);
+                x[d] = draw_float(&seed, 9.0f);
+                y[d] = draw_float(&seed, 9.0f);
             }
             for (int l = 0; l < n_levels; l++) {
                 memset(p.k, 0xa5, sizeof p.k);
@@ -388,8 +388,8 @@ static void merges_agree_and_are_right(void **state) {
             float o1[N], o2[N], first[N], m1 = tops[round / 6], m2 = tops[round % 6];
             float l1 = m1 > -1e9f ? 2.5f : 0.0f, l2 = m2 > -1e9f ? 1.5f : 0.0f;
             for (int i = 0; i < N; i++) {
-                o1[i] = random_float(&seed, 1.0f);
-                o2[i] = random_float(&seed, 1.0f);
+                o1[i] = draw_float(&seed, 1.0f);
+                o2[i] = draw_float(&seed, 1.0f);
             }
             for (int l = 0; l < n_levels; l++) {
                 float m = m1, sum = l1, o[N];

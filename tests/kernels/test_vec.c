@@ -41,15 +41,15 @@ static void fma_is_rounded_once(void **state) {
             }
     uint64_t seed = 1;
     for (int i = 0; i < 2000000; i++) {
-        uint32_t bits = next_random(&seed);
-        check_fma(float_from_bits(bits), float_from_bits(next_random(&seed)), float_from_bits(next_random(&seed)));
+        uint32_t bits = draw_bits(&seed);
+        check_fma(float_from_bits(bits), float_from_bits(draw_bits(&seed)), float_from_bits(draw_bits(&seed)));
         /* Few bits each and close exponents: ties, and sums just beside ties, are common. */
-        float a = ldexpf((float)(int)(next_random(&seed) % 8191), (int)(next_random(&seed) % 40) - 20);
-        float b = ldexpf((float)(int)(next_random(&seed) % 8191) - 4095.0f, (int)(next_random(&seed) % 40) - 20);
-        float c = ldexpf((float)(int)(next_random(&seed) % 0xffffff), (int)(next_random(&seed) % 80) - 40);
+        float a = ldexpf((float)(int)(draw_bits(&seed) % 8191), (int)(draw_bits(&seed) % 40) - 20);
+        float b = ldexpf((float)(int)(draw_bits(&seed) % 8191) - 4095.0f, (int)(draw_bits(&seed) % 40) - 20);
+        float c = ldexpf((float)(int)(draw_bits(&seed) % 0xffffff), (int)(draw_bits(&seed) % 80) - 40);
         check_fma(a, b, c);
         /* Results below the normal floats. */
-        check_fma(ldexpf(a, -70), ldexpf(b, -70), ldexpf(random_float(&seed, 1.0f), -126 - (int)(next_random(&seed) % 20)));
+        check_fma(ldexpf(a, -70), ldexpf(b, -70), ldexpf(draw_float(&seed, 1.0f), -126 - (int)(draw_bits(&seed) % 20)));
     }
 }
 
@@ -118,8 +118,8 @@ static void rows_are_accurate(void **state) {
         const clt_kernels *k = &levels[l].k;
         double squares = 0, sum = 0, top = -1e9;
         for (int i = 0; i < N; i++) {
-            x[i] = random_float(&seed, 8.0f);
-            w[i] = random_float(&seed, 2.0f);
+            x[i] = draw_float(&seed, 8.0f);
+            w[i] = draw_float(&seed, 2.0f);
             squares += (double)x[i] * x[i];
             top = fmax(top, (double)x[i]);
         }
@@ -145,7 +145,7 @@ static void rows_are_accurate(void **state) {
         /* 776 wide, 100 of 388 pairs turn. */
         memcpy(y, x, sizeof y);
         for (int i = 0; i < N; i++)
-            cs[i] = random_float(&seed, 1.0f);
+            cs[i] = draw_float(&seed, 1.0f);
         k->rope(y, cs, N - 1, 100);
         for (int i = 0; i < 388; i++) {
             double a = (double)x[i], b = (double)x[i + 388];
@@ -186,12 +186,12 @@ static void argmax_takes_the_first_of_equals(void **state) {
 static float pick(uint64_t *seed, bool special) {
     static const float odd[16] = {0.0f, -0.0f, INFINITY, -INFINITY, NAN, 0x1p-149f, -0x1p-130f, 3e38f, -3e38f, -87.33654f,
                                   -87.33655f, 9.02f, -20.0f, 1e-20f, 65504.0f, 1.0f};
-    uint32_t kind = next_random(seed);
+    uint32_t kind = draw_bits(seed);
     if (special && kind % 4 == 0)
         return odd[kind / 4 % 16];
     if (special && kind % 4 == 1)
-        return float_from_bits(next_random(seed));
-    return random_float(seed, kind % 3 ? 6.0f : 60.0f);
+        return float_from_bits(draw_bits(seed));
+    return draw_float(seed, kind % 3 ? 6.0f : 60.0f);
 }
 
 typedef struct operands {
@@ -255,7 +255,7 @@ static void levels_agree_on_all_binades(void **state) {
     int n_levels = vec_levels(levels);
     for (int round = 0; round < 64; round++) {
         for (int i = 0; i < N; i++) {
-            x[i] = float_from_bits((uint32_t)(i % 512) << 23 | (next_random(&seed) & 0x7fffff));
+            x[i] = float_from_bits((uint32_t)(i % 512) << 23 | (draw_bits(&seed) & 0x7fffff));
             ones[i] = 1.0f;
         }
         for (int l = 1; l < n_levels; l++) {

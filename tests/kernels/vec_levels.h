@@ -33,15 +33,15 @@ static inline int vec_levels(vec_level levels[MAX_LEVELS]) {
     return n;
 }
 
-static inline uint32_t next_random(uint64_t *state) {
+static inline uint32_t draw_bits(uint64_t *state) {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
     uint32_t u = (uint32_t)(*state >> 33);
     return u ^ u << 15;
 }
 
 /* In [-top, top). */
-static inline float random_float(uint64_t *state, float top) {
-    return top * ((float)(next_random(state) >> 8) * 0x1p-23f - 1.0f);
+static inline float draw_float(uint64_t *state, float top) {
+    return top * ((float)(draw_bits(state) >> 8) * 0x1p-23f - 1.0f);
 }
 
 static inline float float_from_bits(uint32_t u) { float f; memcpy(&f, &u, sizeof f); return f; }
