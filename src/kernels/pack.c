@@ -1,6 +1,7 @@
 /* Packs matrices from file layout into panels (internal.h says how they look). Moves bits only; no arithmetic. */
 #include <string.h>
 #include "kernels/internal.h"
+#include "kernels/matmul.h"
 #include "quant/run.h"
 
 static size_t float_bytes(clt_type t)
@@ -27,20 +28,20 @@ static void pack_float_row(size_t width, int64_t cols, const uint8_t *src, uint8
         memcpy(panel + ((size_t)k * CLT_PANEL + (size_t)row) * width, src + (size_t)k * width, width);
 }
 
-/* One line of 64 bytes holds 8 / bits groups; this puts the codes of one row, `bits` wide, into their lines. */
-static void put_codes(const uint8_t *code, int bits, uint8_t *lines, int row)
+/* One line of 64 bytes holds 8 / bits groups; this puts the groups of one row (four codes in a word, each `bits` wide) into
+ * their lines. */
+CLT_INLINE void put_groups(const uint32_t *group, int bits, uint8_t *lines, int row)
 {
     int per_line = 8 / bits;
-    for (int line = 0; line < CLT_GROUPS / per_line; line++)
-        for (int i = 0; i < 4; i++) {
-            int byte = 0;
-            for (int s = 0; s < per_line; s++)
-                byte |= code[4 * (line * per_line + s) + i] << (s * bits);
-            lines[line * CLT_LINE + 4 * row + i] = (uint8_t)byte;
-        }
+    for (int line = 0; line < CLT_GROUPS / per_line; line++) {
+        uint32_t word = 0;
+        for (int s = 0; s < per_line; s++)
+            word |= group[line * per_line + s] << (s * bits);
+        memcpy(lines + line * CLT_LINE + 4 * row, &word, sizeof word);
+    }
 }
 
-static void put_scales(clt_type t, const clt_run *r, uint8_t *scales, int row)
+CLT_INLINE void put_scales(clt_type t, const clt_run *r, uint8_t *scales, int row)
 {
     switch (t) {
     case CLT_Q2_K:
@@ -63,17 +64,21 @@ static void put_scales(clt_type t, const clt_run *r, uint8_t *scales, int row)
     }
 }
 
-static void put_run(clt_type t, clt_layout l, const clt_run *r, uint8_t *block, int row)
+CLT_INLINE void put_run(clt_type t, const clt_run *r, uint8_t *block, int row)
 {
-    uint8_t low[CLT_RUN], high[CLT_RUN];
-    for (int i = 0; i < CLT_RUN; i++) {
-        low[i] = (uint8_t)(r->code[i] & ((1 << l.low_bits) - 1));
-        high[i] = (uint8_t)(r->code[i] >> l.low_bits);
+    const clt_layout l = clt_layout_of(t);
+    const uint32_t low_mask = 0x01010101u * ((1u << l.low_bits) - 1), high_mask = 0x01010101u * ((1u << l.high_bits) - 1);
+    uint32_t code[CLT_GROUPS], low[CLT_GROUPS], high[CLT_GROUPS];
+
+    memcpy(code, r->code, sizeof code);
+    for (int g = 0; g < CLT_GROUPS; g++) {
+        low[g] = code[g] & low_mask;
+        high[g] = code[g] >> l.low_bits & high_mask;
     }
     put_scales(t, r, block, row);
-    put_codes(low, l.low_bits, block + l.scale_bytes, row);
+    put_groups(low, l.low_bits, block + l.scale_bytes, row);
     if (l.high_bits)
-        put_codes(high, l.high_bits, block + l.scale_bytes + clt_layout_low(l), row);
+        put_groups(high, l.high_bits, block + l.scale_bytes + clt_layout_low(l), row);
 }
 
 static void put_half(uint8_t *p, uint16_t h)
@@ -82,18 +87,35 @@ static void put_half(uint8_t *p, uint16_t h)
     p[1] = (uint8_t)(h >> 8);
 }
 
-static void pack_quantised_row(clt_type t, int64_t cols, const uint8_t *src, uint8_t *panel, int row)
+/* Sixteen rows side by side, so that each block is written whole before the next one. */
+CLT_INLINE void pack_quantised(clt_type t, int rows, int64_t cols, const uint8_t *src, size_t row_bytes, uint8_t *panel)
 {
-    clt_layout l = clt_layout_of(t);
+    const clt_layout l = clt_layout_of(t);
+
     for (int64_t run = 0; run < cols / CLT_RUN; run++) {
         uint8_t *super = panel + run / l.runs * clt_layout_super(l);
-        clt_run r;
-        if (!clt_run_get(t, src, run, &r))
-            return;
-        put_half(super + 2 * row, r.d);
-        if (l.has_min)
-            put_half(super + 32 + 2 * row, r.m);
-        put_run(t, l, &r, super + clt_layout_head(l) + run % l.runs * clt_layout_block(l), row);
+        for (int row = 0; row < rows; row++) {
+            clt_run r;
+            if (!clt_run_get(t, src + (size_t)row * row_bytes, run, &r))
+                return;
+            put_half(super + 2 * row, r.d);
+            if (l.has_min)
+                put_half(super + 32 + 2 * row, r.m);
+            put_run(t, &r, super + clt_layout_head(l) + run % l.runs * clt_layout_block(l), row);
+        }
+    }
+}
+
+static void pack_panel(clt_type t, int rows, int64_t cols, const uint8_t *src, size_t row_bytes, uint8_t *panel)
+{
+    switch (t) {
+#define CLT_CASE(type) case CLT_##type: pack_quantised(CLT_##type, rows, cols, src, row_bytes, panel); break;
+    CLT_QUANTISED_TYPES(CLT_CASE)
+#undef CLT_CASE
+    case CLT_F32: case CLT_F16: case CLT_BF16:
+        for (int row = 0; row < rows; row++)
+            pack_float_row(float_bytes(t), cols, src + (size_t)row * row_bytes, panel, row);
+        break;
     }
 }
 
@@ -105,12 +127,7 @@ void clt_mat_pack(clt_type t, int64_t rows, int64_t cols, const uint8_t *src, ui
         uint8_t *panel = dst + (size_t)p * panel_bytes;
         if ((p + 1) * CLT_PANEL > rows)
             memset(panel, 0, panel_bytes);
-        for (int row = 0; row < CLT_PANEL && p * CLT_PANEL + row < rows; row++) {
-            const uint8_t *from = src + (size_t)(p * CLT_PANEL + row) * row_bytes;
-            if (float_bytes(t))
-                pack_float_row(float_bytes(t), cols, from, panel, row);
-            else
-                pack_quantised_row(t, cols, from, panel, row);
-        }
+        int64_t left = rows - p * CLT_PANEL;
+        pack_panel(t, left < CLT_PANEL ? (int)left : CLT_PANEL, cols, src + (size_t)(p * CLT_PANEL) * row_bytes, row_bytes, panel);
     }
 }

@@ -18,11 +18,17 @@ static void split_nibbles(const uint8_t *q, uint8_t *code)
     }
 }
 
-/* Adds bit i of a little-endian 32-bit mask to code i as its bit 4. */
+/* Adds bit i of a little-endian 32-bit mask to code i as its bit 4. Eight codes at a time: the multiplication copies a byte
+ * eight times, each copy keeps its own bit, and adding 127 carries any bit into the top one. */
 static void add_fifth_bits(const uint8_t *mask, uint8_t *code)
 {
-    for (int i = 0; i < CLT_RUN; i++)
-        code[i] = (uint8_t)(code[i] | ((mask[i / 8] >> (i % 8)) & 1) << 4);
+    for (int i = 0; i < CLT_RUN / 8; i++) {
+        uint64_t bits = mask[i] * UINT64_C(0x0101010101010101) & UINT64_C(0x8040201008040201);
+        bits = ((bits & UINT64_C(0x7f7f7f7f7f7f7f7f)) + UINT64_C(0x7f7f7f7f7f7f7f7f)) | bits;
+        bits = (bits & UINT64_C(0x8080808080808080)) >> 3;
+        for (int j = 0; j < 8; j++)
+            code[8 * i + j] = (uint8_t)(code[8 * i + j] | (bits >> (8 * j) & 0xff));
+    }
 }
 
 /* Q4_0 and IQ4_NL: 0 d, 2 nibbles[16] */

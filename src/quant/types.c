@@ -64,30 +64,28 @@ static void decode_q6_k(const void *src, float *dst, int64_t n) { decode_runs(CL
 static void decode_iq4_nl(const void *src, float *dst, int64_t n) { decode_runs(CLT_IQ4_NL, src, dst, n); }
 static void decode_iq4_xs(const void *src, float *dst, int64_t n) { decode_runs(CLT_IQ4_XS, src, dst, n); }
 
+/* Indexed by type number. */
 static const clt_type_info types[] = {
-    {CLT_F32, "F32", 1, 4, decode_f32, clt_encode_f32},
-    {CLT_F16, "F16", 1, 2, decode_f16, clt_encode_f16},
-    {CLT_BF16, "BF16", 1, 2, decode_bf16, clt_encode_bf16},
-    {CLT_Q4_0, "Q4_0", 32, 18, decode_q4_0, clt_encode_q4_0},
-    {CLT_Q4_1, "Q4_1", 32, 20, decode_q4_1, NULL},
-    {CLT_Q5_0, "Q5_0", 32, 22, decode_q5_0, NULL},
-    {CLT_Q5_1, "Q5_1", 32, 24, decode_q5_1, NULL},
-    {CLT_Q8_0, "Q8_0", 32, 34, decode_q8_0, clt_encode_q8_0},
-    {CLT_Q2_K, "Q2_K", 256, 84, decode_q2_k, NULL},
-    {CLT_Q3_K, "Q3_K", 256, 110, decode_q3_k, NULL},
-    {CLT_Q4_K, "Q4_K", 256, 144, decode_q4_k, NULL},
-    {CLT_Q5_K, "Q5_K", 256, 176, decode_q5_k, NULL},
-    {CLT_Q6_K, "Q6_K", 256, 210, decode_q6_k, NULL},
-    {CLT_IQ4_NL, "IQ4_NL", 32, 18, decode_iq4_nl, NULL},
-    {CLT_IQ4_XS, "IQ4_XS", 256, 136, decode_iq4_xs, NULL},
+    [CLT_F32] = {CLT_F32, "F32", 1, 4, decode_f32, clt_encode_f32},
+    [CLT_F16] = {CLT_F16, "F16", 1, 2, decode_f16, clt_encode_f16},
+    [CLT_BF16] = {CLT_BF16, "BF16", 1, 2, decode_bf16, clt_encode_bf16},
+    [CLT_Q4_0] = {CLT_Q4_0, "Q4_0", 32, 18, decode_q4_0, clt_encode_q4_0},
+    [CLT_Q4_1] = {CLT_Q4_1, "Q4_1", 32, 20, decode_q4_1, NULL},
+    [CLT_Q5_0] = {CLT_Q5_0, "Q5_0", 32, 22, decode_q5_0, NULL},
+    [CLT_Q5_1] = {CLT_Q5_1, "Q5_1", 32, 24, decode_q5_1, NULL},
+    [CLT_Q8_0] = {CLT_Q8_0, "Q8_0", 32, 34, decode_q8_0, clt_encode_q8_0},
+    [CLT_Q2_K] = {CLT_Q2_K, "Q2_K", 256, 84, decode_q2_k, NULL},
+    [CLT_Q3_K] = {CLT_Q3_K, "Q3_K", 256, 110, decode_q3_k, NULL},
+    [CLT_Q4_K] = {CLT_Q4_K, "Q4_K", 256, 144, decode_q4_k, NULL},
+    [CLT_Q5_K] = {CLT_Q5_K, "Q5_K", 256, 176, decode_q5_k, NULL},
+    [CLT_Q6_K] = {CLT_Q6_K, "Q6_K", 256, 210, decode_q6_k, NULL},
+    [CLT_IQ4_NL] = {CLT_IQ4_NL, "IQ4_NL", 32, 18, decode_iq4_nl, NULL},
+    [CLT_IQ4_XS] = {CLT_IQ4_XS, "IQ4_XS", 256, 136, decode_iq4_xs, NULL},
 };
 
 const clt_type_info *clt_type_get(uint32_t ggml_type)
 {
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
-        if ((uint32_t)types[i].type == ggml_type)
-            return &types[i];
-    return NULL;
+    return ggml_type < sizeof types / sizeof types[0] && types[ggml_type].name ? &types[ggml_type] : NULL;
 }
 
 /* GGUF's numbering; the gaps were types that no longer exist. */
