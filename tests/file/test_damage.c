@@ -29,29 +29,43 @@ static bool open_damaged(const char *path, const char *what, uint64_t at) {
     return st != CLT_OK;
 }
 
-/* Flips one bit pattern in the first `head` bytes (where the structure is), every fifth one anywhere; `name` is written and
- * `path` opened. Returns the refusals. */
-static int flip(clt_buf *b, uint64_t head, const char *name, const char *path) {
+static void patch(const char *name, uint64_t at, char byte) {
+    FILE *f = fopen(in_folder(name), "r+b");
+    assert_non_null(f);
+    assert_int_equal(fseek(f, (long)at, SEEK_SET), 0);
+    assert_int_equal(fputc((unsigned char)byte, f), (unsigned char)byte);
+    assert_int_equal(fclose(f), 0);
+}
+
+/* Flips single bytes of the file `name`, most in its first `head` bytes, where the structure is, and opens `path` each time.
+ * Returns the refusals. */
+static int flip(const clt_buf *b, uint64_t head, const char *name, const char *path) {
     uint64_t position = 0;
     int refusals = 0;
+    write_bytes(name, b->data, b->len);
     for (int i = 0; i < ROUNDS; i++) {
         uint64_t at = draw(&position, i % 5 ? head : b->len);
-        char xor = (char)(1 + draw(&position, 255));
-        b->data[at] ^= xor;
-        write_bytes(name, b->data, b->len);
+        patch(name, at, (char)(b->data[at] ^ (char)(1 + draw(&position, 255))));
         refusals += open_damaged(path, "flip", at);
-        b->data[at] ^= xor;
+        patch(name, at, b->data[at]);
     }
     return refusals;
 }
 
+static int descending(const void *a, const void *b) {
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x > y ? -1 : x < y;
+}
+
 /* Every truncation of a file whose tensors end with it is refused. */
 static void cut(const clt_buf *b, uint64_t head, const char *name, const char *path) {
-    uint64_t position = 1000000;
+    uint64_t position = 1000000, at[ROUNDS];
+    for (int i = 0; i < ROUNDS; i++) at[i] = i < 20 ? b->len - 1 - (uint64_t)i : draw(&position, i % 2 ? head : b->len);
+    qsort(at, ROUNDS, sizeof at[0], descending);
+    write_bytes(name, b->data, b->len);
     for (int i = 0; i < ROUNDS; i++) {
-        uint64_t at = i < 20 ? b->len - 1 - (uint64_t)i : draw(&position, i % 2 ? head : b->len);
-        write_bytes(name, b->data, (size_t)at);
-        if (!open_damaged(path, "cut", at)) fail_msg("a file cut at %llu was opened", (unsigned long long)at);
+        assert_int_equal(truncate(in_folder(name), (off_t)at[i]), 0);
+        if (!open_damaged(path, "cut", at[i])) fail_msg("a file cut at %llu was opened", (unsigned long long)at[i]);
     }
 }
 
