@@ -271,20 +271,20 @@ static void damage_stays_visible(void **state) {
 static void zero_scores_have_one_sign(void **state) {
     (void)state;
     vec_level levels[MAX_LEVELS];
-    float key[4] = {0x1p-149f, 0, 0, 0}, value[4] = {1.0f, 2.0f, 3.0f, 4.0f};
+    float key[4] = {0}, value[4] = {1.0f, 2.0f, 3.0f, 4.0f};
     int n = vec_levels(levels);
     for (int i = 0; i < 3 * n; i++) {
         int l = i / 3, positive = i % 3; /* every third slot is +0, or none */
         p.head_dim = 4;
         for (int slot = 0; slot < S; slot++) {
-            key[0] = slot % 3 == positive - 1 ? 0x1p-149f : -0x1p-149f;
+            key[3] = slot % 3 == positive - 1 ? 0x1p-149f : -0x1p-149f;
             levels[l].k.kv_store(CLT_F32, 4, p.k, p.v, slot, key, value);
         }
         p.chunk = (clt_kv_chunk){p.k, p.v};
         p.R = 1;
         p.ldq = 4;
         p.scale = 1.0f;
-        memcpy(p.q, (float[]){0x1p-20f, 0, 0, 0}, 4 * sizeof(float));
+        memcpy(p.q, (float[]){0, 0, 0, 0x1p-20f}, 4 * sizeof(float));
         p.lo[0] = 0;
         p.hi[0] = S;
         run(&levels[l].k, CLT_F32, &got);
