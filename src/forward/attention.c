@@ -16,7 +16,8 @@ typedef struct block {
     int64_t q_dim, kv_dim;
 } block;
 
-static void norm_row(void *ctx, int r) {
+static void norm_row(void *ctx, int r, int thread) {
+    (void)thread;
     const block *b = ctx;
     int64_t d = b->n->config->width;
     b->n->k->rms_norm(b->s->x + r * d, b->nl->attn_norm, b->n->config->rms_eps, b->s->h + r * d, d);
@@ -30,12 +31,14 @@ static void turn_heads(const block *b, float *x, int heads, const float *norm, i
     }
 }
 
-static void query_row(void *ctx, int r) {
+static void query_row(void *ctx, int r, int thread) {
+    (void)thread;
     const block *b = ctx;
     turn_heads(b, b->s->q + r * b->q_dim, b->lc->heads, b->nl->q_norm, r);
 }
 
-static void key_row(void *ctx, int r) {
+static void key_row(void *ctx, int r, int thread) {
+    (void)thread;
     const block *b = ctx;
     float *k = b->s->k + r * b->kv_dim, *v = b->s->v + r * b->kv_dim;
     if (b->lc->k_is_v) memcpy(v, k, (size_t)b->kv_dim * sizeof *v);
@@ -84,7 +87,8 @@ void clt_keep_wanted(clt_scratch *s, const clt_row *rows) {
     s->n = n, s->n_groups = groups;
 }
 
-static void add_row(void *ctx, int r) {
+static void add_row(void *ctx, int r, int thread) {
+    (void)thread;
     const block *b = ctx;
     int64_t d = b->n->config->width;
     float *h = b->s->h + r * d, *x = b->s->x + r * d;
@@ -92,8 +96,12 @@ static void add_row(void *ctx, int r) {
     b->n->k->add(x, h, x, d);
 }
 
-static bool wants_q8(const clt_net_layer *nl) {
-    return clt_mat_wants_q8(nl->q.type) || (nl->k.rows && clt_mat_wants_q8(nl->k.type)) || (nl->v.rows && clt_mat_wants_q8(nl->v.type));
+static void begin_projections(const block *b) {
+    const clt_mat *const mats[] = {&b->nl->q, &b->nl->k, &b->nl->v};
+    clt_scratch *s = b->s;
+    int64_t d = b->n->config->width;
+    clt_rows_run(s, norm_row, (void *)(uintptr_t)b, s->n);
+    clt_linear_input(s, s->h, d, d, s->n, clt_precision_for(mats, 3, CLT_FINE));
 }
 
 void clt_attention(clt_scratch *s, int l, const clt_row *rows, bool compact) {
@@ -103,21 +111,17 @@ void clt_attention(clt_scratch *s, int l, const clt_row *rows, bool compact) {
     block b = {.s = s, .n = n, .lc = lc, .nl = &n->layer[l], .l = l, .q_dim = (int64_t)lc->heads * lc->head_dim,
                .kv_dim = (int64_t)lc->kv_heads * lc->head_dim, .pairs = lc->sliding ? n->pairs_sliding : n->pairs_full,
                .cs = lc->sliding ? s->cs_sliding : s->cs_full};
-    clt_rows_run(s, norm_row, &b, s->n);
-    clt_linear_input(s, s->h, d, d, s->n, wants_q8(b.nl));
+    begin_projections(&b);
     if (lc->own_kv) project_keys(&b);
     if (compact) {
         int before = s->n;
         clt_keep_wanted(s, rows);
         if (!s->n) return;
-        if (s->n < before) {
-            clt_rows_run(s, norm_row, &b, s->n);
-            clt_linear_input(s, s->h, d, d, s->n, wants_q8(b.nl));
-        }
+        if (s->n < before) begin_projections(&b);
     }
     clt_linear_run(s, &(clt_linear){&b.nl->q, s->q, b.q_dim}, 1, s->n);
     clt_rows_run(s, query_row, &b, s->n);
     clt_attend(s, l);
-    clt_linear_one(s, &b.nl->o, s->att, b.q_dim, s->n, s->h, d);
+    clt_linear_one(s, &b.nl->o, s->att, b.q_dim, s->n, CLT_FINE, s->h, d);
     clt_rows_run(s, add_row, &b, s->n);
 }

@@ -14,7 +14,8 @@
 
 typedef struct pass { clt_scratch *s; const clt_row *rows; float *logits; int l; } pass;
 
-static void embed_row(void *ctx, int r) {
+static void embed_row(void *ctx, int r, int thread) {
+    (void)thread;
     const pass *p = ctx;
     const clt_net *n = p->s->net;
     const clt_tensor *t = n->model->embed;
@@ -26,13 +27,15 @@ static void embed_row(void *ctx, int r) {
     clt_rope_angles((float)p->s->pos[r], n->freq_full, n->pairs_full, p->s->cs_full + (int64_t)r * 2 * n->pairs_full);
 }
 
-static void scale_row(void *ctx, int r) {
+static void scale_row(void *ctx, int r, int thread) {
+    (void)thread;
     const pass *p = ctx;
     int64_t d = p->s->net->config->width;
     p->s->net->k->scale(p->s->x + r * d, p->s->net->layer[p->l].scalar, p->s->x + r * d, d);
 }
 
-static void norm_row(void *ctx, int r) {
+static void norm_row(void *ctx, int r, int thread) {
+    (void)thread;
     const pass *p = ctx;
     const clt_net *n = p->s->net;
     int64_t d = n->config->width;
@@ -92,7 +95,7 @@ static void head(pass *p) {
         clt_keep_wanted(s, p->rows);
     }
     clt_rows_run(s, norm_row, p, s->n);
-    clt_linear_one(s, &n->output, s->h, d, s->n, p->logits, v);
+    clt_linear_one(s, &n->output, s->h, d, s->n, CLT_FINE, p->logits, v);
     if (n->config->final_softcap > 0)
         clt_pool_run(n->pool, softcap_task, p, (int)((s->n * v + CAP_SPAN - 1) / CAP_SPAN));
 }

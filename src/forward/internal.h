@@ -58,10 +58,15 @@ clt_kv_chunk clt_kv_chunk_at(const clt_kv *kv, int layer, int chunk, int h);
 void clt_kv_reserve(clt_kv *kv, int end);
 
 /* ---- scratch.c ---- */
+/* How finely the input of quantised weights is rounded; linear.c says why there are two ways. */
+typedef enum clt_precision { CLT_FLOATS /* no quantised weights */, CLT_COARSE, CLT_FINE } clt_precision;
+
 typedef struct clt_group { clt_kv *kv; int first, count; } clt_group; /* active rows of one timeline */
 
 /* Queries of one attention task: what the kernels take in one go. Chunks whose partial results are kept at a time in a decode step. */
 enum { CLT_TILE_QUERIES = 30, CLT_WAVE_CHUNKS = 64 };
+/* Rows that pass together over a panel; panels of one tile of paired results. */
+enum { CLT_ROW_BLOCK = 128, CLT_PAIR_PANELS = 8 };
 
 struct clt_scratch {
     const clt_net *net;
@@ -79,6 +84,10 @@ struct clt_scratch {
     float *ple, *ple_ctx;   /* [R][L*P] */
     float *cs_sliding, *cs_full; /* [R][2*pairs], rows as given in the batch */
     clt_acts acts;          /* its q, d, sums are as large as any input of the net needs */
+    clt_precision precision; /* of acts; CLT_FINE: two rows of q, d, sums for each row of x */
+    float *rest;            /* [threads][rest_stride] what rounding a row left */
+    int64_t rest_stride;
+    float *pair_tile;       /* [threads][2 * CLT_ROW_BLOCK][CLT_PAIR_PANELS * CLT_PANEL] */
     float *tile;            /* [threads][3][tile queries][max Dh]: queries, sums, and one chunk's part of a tile */
     float *partial;         /* [CLT_WAVE_CHUNKS][tile queries of all KV heads][max Dh + 2] */
     int tile_queries;       /* rows of a tile times query heads per KV head, at most */
@@ -92,15 +101,18 @@ struct clt_scratch {
 
 /* ---- linear.c: matrices and rows over the pool ---- */
 typedef struct clt_linear { const clt_mat *w; float *y; int64_t ldy; } clt_linear;
-/* Makes x [n][ldx], K columns, the input of the next clt_linear_run; quantised if one of the matrices wants it. */
-void clt_linear_input(clt_scratch *s, const float *x, int64_t ldx, int64_t cols, int n, bool q8);
+/* CLT_FLOATS if none of the matrices (those without rows do not count) is quantised, else `wanted`. */
+clt_precision clt_precision_for(const clt_mat *const *mats, int n, clt_precision wanted);
+/* Makes x [n][ldx], K columns, the input of the next clt_linear_run. */
+void clt_linear_input(clt_scratch *s, const float *x, int64_t ldx, int64_t cols, int n, clt_precision precision);
 /* y = W x for up to 3 matrices that share the input. */
 void clt_linear_run(clt_scratch *s, const clt_linear *lin, int n_lin, int n);
-void clt_linear_one(clt_scratch *s, const clt_mat *w, const float *x, int64_t ldx, int n, float *y, int64_t ldy);
+void clt_linear_one(clt_scratch *s, const clt_mat *w, const float *x, int64_t ldx, int n, clt_precision precision, float *y,
+                    int64_t ldy);
 /* Part of the input that begins at row r. */
 clt_acts clt_acts_from(const clt_acts *a, int64_t r);
-/* fn(ctx, row) for rows [0, n), over the pool where that pays. */
-typedef void (*clt_row_fn)(void *ctx, int row);
+/* fn(ctx, row, thread) for rows [0, n), over the pool where that pays. */
+typedef void (*clt_row_fn)(void *ctx, int row, int thread);
 void clt_rows_run(clt_scratch *s, clt_row_fn fn, void *ctx, int n);
 
 /* ---- the blocks of a layer: each adds its branch to s->x ---- */

@@ -15,13 +15,15 @@ typedef struct block {
 } block;
 
 /* The router reads the residual stream itself, through a norm without weight and a learned scale. */
-static void router_row(void *ctx, int r) {
+static void router_row(void *ctx, int r, int thread) {
+    (void)thread;
     const block *b = ctx;
     b->n->k->rms_norm(b->s->x + r * b->d, b->nl->router_scale, b->n->config->rms_eps, b->s->h + r * b->d, b->d);
 }
 
 /* The k largest probabilities, the first of equals first; renormalised, then scaled per expert. */
-static void choose_row(void *ctx, int r) {
+static void choose_row(void *ctx, int r, int thread) {
+    (void)thread;
     const block *b = ctx;
     float *p = b->s->router + (int64_t)r * b->experts, *w = b->s->choice_weight + (int64_t)r * b->used, sum = 0;
     int *choice = b->s->choice + (int64_t)r * b->used;
@@ -48,7 +50,8 @@ static void sort_by_expert(const block *b) {
     first[0] = 0;
 }
 
-static void spread_row(void *ctx, int r) {
+static void spread_row(void *ctx, int r, int thread) {
+    (void)thread;
     const block *b = ctx;
     float *h = b->s->h + r * b->d;
     b->n->k->rms_norm(b->s->x + r * b->d, b->nl->pre_ffn_norm_2, b->n->config->rms_eps, h, b->d);
@@ -87,14 +90,16 @@ static void run_experts(const block *b, bool down) {
     clt_pool_run(b->n->pool, expert_task, &x, x.per_expert * b->experts);
 }
 
-static void gelu_row(void *ctx, int i) {
+static void gelu_row(void *ctx, int i, int thread) {
+    (void)thread;
     const block *b = ctx;
     float *g = b->s->egate + i * b->fe;
     b->n->k->gelu_mul(g, b->s->eup + i * b->fe, g, b->fe);
 }
 
 /* The experts' weighted sum in rank order, normed; the dense branch is in s->att, already normed. */
-static void gather_row(void *ctx, int r) {
+static void gather_row(void *ctx, int r, int thread) {
+    (void)thread;
     const block *b = ctx;
     const clt_kernels *k = b->n->k;
     float eps = b->n->config->rms_eps, *h = b->s->h + r * b->d, *x = b->s->x + r * b->d;
@@ -107,7 +112,8 @@ static void gather_row(void *ctx, int r) {
     k->add(x, h, x, b->d);
 }
 
-static void dense_row(void *ctx, int r) {
+static void dense_row(void *ctx, int r, int thread) {
+    (void)thread;
     const block *b = ctx;
     b->n->k->rms_norm(b->s->att + r * b->d, b->nl->post_ffn_norm_1, b->n->config->rms_eps, b->s->att + r * b->d, b->d);
 }
@@ -120,14 +126,14 @@ void clt_ffn_experts(clt_scratch *s, int l) {
     clt_dense_mlp(s, l, s->att); /* att is free here and at least as wide as x */
     clt_rows_run(s, dense_row, &b, s->n);
     clt_rows_run(s, router_row, &b, s->n);
-    clt_linear_one(s, &b.nl->router, s->h, b.d, s->n, s->router, b.experts);
+    clt_linear_one(s, &b.nl->router, s->h, b.d, s->n, CLT_FINE, s->router, b.experts);
     clt_rows_run(s, choose_row, &b, s->n);
     sort_by_expert(&b);
     clt_rows_run(s, spread_row, &b, s->n);
-    clt_linear_input(s, s->eh, b.d, b.d, s->n * b.used, clt_mat_wants_q8(x->gate.type) || clt_mat_wants_q8(x->up.type));
+    clt_linear_input(s, s->eh, b.d, b.d, s->n * b.used, clt_precision_for((const clt_mat *[]){&x->gate, &x->up}, 2, CLT_COARSE));
     run_experts(&b, false);
     clt_rows_run(s, gelu_row, &b, s->n * b.used);
-    clt_linear_input(s, s->egate, b.fe, b.fe, s->n * b.used, clt_mat_wants_q8(x->down.type));
+    clt_linear_input(s, s->egate, b.fe, b.fe, s->n * b.used, clt_precision_for((const clt_mat *[]){&x->down}, 1, CLT_COARSE));
     run_experts(&b, true);
     clt_rows_run(s, gather_row, &b, s->n);
 }

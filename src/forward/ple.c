@@ -9,7 +9,8 @@
 typedef struct prepare_ctx { clt_scratch *s; const clt_row *rows; } prepare_ctx;
 
 /* ple = (rms_w(context * D^-0.5) + row * sqrt(P)) * 2^-0.5, layer by layer */
-static void prepare_row(void *ctx, int r) {
+static void prepare_row(void *ctx, int r, int thread) {
+    (void)thread;
     const prepare_ctx *c = ctx;
     const clt_net *n = c->s->net;
     const clt_tensor *t = n->model->ple_embed;
@@ -26,13 +27,14 @@ static void prepare_row(void *ctx, int r) {
 
 void clt_ple_prepare(clt_scratch *s, const clt_row *rows) {
     int64_t d = s->net->config->width, all = (int64_t)s->net->config->ple_dim * s->net->config->layers;
-    clt_linear_one(s, &s->net->ple_proj, s->x, d, s->n, s->ple_ctx, all);
+    clt_linear_one(s, &s->net->ple_proj, s->x, d, s->n, CLT_FINE, s->ple_ctx, all);
     clt_rows_run(s, prepare_row, &(prepare_ctx){s, rows}, s->n);
 }
 
 typedef struct apply_ctx { clt_scratch *s; int l; } apply_ctx;
 
-static void gate_row(void *ctx, int r) {
+static void gate_row(void *ctx, int r, int thread) {
+    (void)thread;
     const apply_ctx *c = ctx;
     const clt_net *n = c->s->net;
     int64_t p = n->config->ple_dim;
@@ -40,7 +42,8 @@ static void gate_row(void *ctx, int r) {
     n->k->gelu_mul(g, c->s->ple + ((int64_t)c->s->source[r] * n->config->layers + c->l) * p, g, p);
 }
 
-static void add_row(void *ctx, int r) {
+static void add_row(void *ctx, int r, int thread) {
+    (void)thread;
     const apply_ctx *c = ctx;
     const clt_net *n = c->s->net;
     int64_t d = n->config->width;
@@ -54,8 +57,8 @@ void clt_ple_apply(clt_scratch *s, int l) {
     const clt_net_layer *nl = &s->net->layer[l];
     int64_t d = s->net->config->width, p = s->net->config->ple_dim;
     apply_ctx c = {s, l};
-    clt_linear_one(s, &nl->ple_gate, s->x, d, s->n, s->gate, p);
+    clt_linear_one(s, &nl->ple_gate, s->x, d, s->n, CLT_FINE, s->gate, p);
     clt_rows_run(s, gate_row, &c, s->n);
-    clt_linear_one(s, &nl->ple_proj, s->gate, p, s->n, s->h, d);
+    clt_linear_one(s, &nl->ple_proj, s->gate, p, s->n, CLT_FINE, s->h, d);
     clt_rows_run(s, add_row, &c, s->n);
 }

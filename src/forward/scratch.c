@@ -5,10 +5,12 @@
 
 /* The largest shapes of a model. */
 typedef struct extents {
-    int64_t width, q, kv, ffn, ple, in, pairs, head_dim, group, heads, experts, used, expert_ffn;
+    int64_t width, q, kv, ffn, ple, pairs, head_dim, group, heads, experts, used, expert_ffn;
 } extents;
 
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+
+static int64_t padded(int64_t cols) { return (cols + CLT_QBLOCK - 1) / CLT_QBLOCK * CLT_QBLOCK; }
 
 static extents measure(const clt_config *c) {
     extents x = {.width = c->width, .ple = (int64_t)c->layers * c->ple_dim, .experts = c->experts,
@@ -23,7 +25,6 @@ static extents measure(const clt_config *c) {
         x.heads = larger(x.heads, lc->heads);
     }
     x.pairs = x.head_dim / 2 + 1;
-    x.in = larger(larger(x.width, x.q), larger(larger(x.ffn, x.expert_ffn), c->ple_dim));
     return x;
 }
 
@@ -40,7 +41,9 @@ static float *cut_floats(cutter *c, int64_t count) { return cut(c, count, sizeof
 
 static void lay_out(clt_scratch *s, const clt_config *c, int threads, cutter *m) {
     extents e = measure(c);
-    int64_t R = s->max_rows, xr = larger(R * e.used, R), kp = (e.in + CLT_QBLOCK - 1) / CLT_QBLOCK * CLT_QBLOCK;
+    int64_t R = s->max_rows, xr = larger(R * e.used, R);
+    int64_t fine = padded(larger(larger(e.width, e.q), c->ple_dim)), inputs = larger(2 * R * fine, R * padded(e.ffn));
+    inputs = larger(inputs, xr * padded(larger(e.width, e.expert_ffn)));
     s->tile_queries = (int)larger(CLT_TILE_QUERIES, e.group);
     s->pos = cut(m, R, sizeof(int)), s->source = cut(m, R, sizeof(int)), s->group = cut(m, R, sizeof(clt_group));
     s->x = cut_floats(m, R * e.width), s->h = cut_floats(m, R * e.width);
@@ -48,9 +51,12 @@ static void lay_out(clt_scratch *s, const clt_config *c, int threads, cutter *m)
     s->gate = cut_floats(m, R * larger(e.ffn, c->ple_dim)), s->up = cut_floats(m, R * e.ffn);
     s->ple = cut_floats(m, R * e.ple), s->ple_ctx = cut_floats(m, R * e.ple);
     s->cs_sliding = cut_floats(m, R * 2 * e.pairs), s->cs_full = cut_floats(m, R * 2 * e.pairs);
-    s->acts.q = cut(m, xr * kp, 1);
-    s->acts.d = cut_floats(m, xr * kp / CLT_QBLOCK);
-    s->acts.sums = cut(m, xr * kp / 16, sizeof(int16_t));
+    s->acts.q = cut(m, inputs, 1);
+    s->acts.d = cut_floats(m, inputs / CLT_QBLOCK);
+    s->acts.sums = cut(m, inputs / 16, sizeof(int16_t));
+    s->rest_stride = fine;
+    s->rest = cut_floats(m, threads * fine);
+    s->pair_tile = cut_floats(m, (int64_t)threads * 2 * CLT_ROW_BLOCK * CLT_PAIR_PANELS * CLT_PANEL);
     s->tile = cut_floats(m, (int64_t)threads * 3 * s->tile_queries * e.head_dim);
     s->partial = cut_floats(m, CLT_WAVE_CHUNKS * larger(CLT_TILE_QUERIES, e.heads) * (e.head_dim + 2));
     if (!e.experts) return;
