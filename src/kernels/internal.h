@@ -16,11 +16,23 @@
 #define CLT_KERNELS_INTERNAL_H
 #include "kernels/kernels.h"
 
+/* Loops over registers must vanish, or the registers become memory. Not under the sanitizers, whose checks at every access
+ * would make the unrolled functions take minutes to compile. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define CLT_SANITIZED 1
+#endif
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define CLT_SANITIZED 1
+#endif
+#if defined(CLT_SANITIZED)
+#define CLT_INLINE static inline
+#define CLT_UNROLL
+#elif defined(__clang__)
 #define CLT_INLINE static inline __attribute__((always_inline))
-/* Loops over registers must vanish, or the registers become memory. */
-#if defined(__clang__)
 #define CLT_UNROLL _Pragma("clang loop unroll(full)")
 #else
+#define CLT_INLINE static inline __attribute__((always_inline))
 #define CLT_UNROLL _Pragma("GCC unroll 16")
 #endif
 
