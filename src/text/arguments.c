@@ -2,8 +2,8 @@
  *
  * In: {key:<|"|>text<|"|>,n:3,list:[true,null]}, also with what models make of it: quotes of other kinds, bare words,
  * spaces, a comma too many, closing brackets that are missing or doubled at the very end. Out: a JSON object whose keys are
- * unique (the last value of a repeated key wins), at most 64 levels deep, or false. Values are typed: numbers that fit 64 bits
- * or a double, true, false, null; all other bare words are strings. It knows no schemas and no tool names. */
+ * unique (the last value of a repeated key wins), at most 64 levels deep, or false. Values are typed: numbers that fit
+ * 64 bits or a double, true, false, null; all other bare words are strings. It knows no schemas and no tool names. */
 #include "text/arguments.h"
 #include <errno.h>
 #include <math.h>

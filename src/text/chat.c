@@ -3,9 +3,9 @@
  * In: a checked request (chat_check.c) and the recognised template. Out: text, special tokens and media in order. The text
  * equals what the official templates render; how the generations differ is the table `generations`. Nothing is
  * tokenized and no media is opened. Deliberate differences from the official files, where these print nonsense or lose
- * something without a word: system content given as parts is joined (the first three generations print a Python list), a tool
- * result without any name is "unknown" (they fail), media in a tool result is refused unless the generation renders it, and
- * tool schemas as chat_schema.c says. */
+ * something without a word: system content given as parts is joined (the first three generations print a Python list),
+ * a tool result without any name is "unknown" (they fail), media in a tool result is refused unless the generation
+ * renders it, and tool schemas as chat_schema.c says. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -210,8 +210,9 @@ static clt_status put_parsed_arguments(turns *t, const clt_json *doc, const char
     return clt_chat_put_members(t->r, doc);
 }
 
-/* Arguments that came as text, as OpenAI's clients send them: an object is rendered like one, other text stays as it is where
- * the generation allows that. JSON beyond our limits (64-bit numbers, unique keys) is refused, not passed on as text. */
+/* Arguments that came as text, as OpenAI's clients send them: an object is rendered like one, other text stays as it is
+ * where the generation allows that. JSON beyond our limits (64-bit numbers, unique keys) is refused, not passed on as
+ * text. */
 static clt_status put_arguments_text(turns *t, const char *s, size_t len, const char *where) {
     clt_json *doc = NULL;
     clt_err parse_error;
@@ -319,7 +320,8 @@ static clt_status put_tool_message(turns *t, size_t i, const clt_json *calls) {
         if (clt_chat_part_kind(part) == CLT_PART_TEXT) {
             put_string(t, clt_json_get(part, "text"));
         } else if (!f->renders_result_media) {
-            return clt_fail(t->r->err, CLT_E_REQUEST, "messages[%zu].content[%zu]: this model's template has no media in tool "
+            return clt_fail(t->r->err, CLT_E_REQUEST,
+                            "messages[%zu].content[%zu]: this model's template has no media in tool "
                             "results", i, k);
         }
     }
@@ -367,7 +369,8 @@ static void close_turn(turns *t, const clt_json *message, size_t i) {
     }
     if (f->joins_turns) {
         const clt_json *next = neighbour(t, i, 1);
-        bool joined = clt_chat_is_model(message) && next && clt_chat_has_role(next, "assistant") && (!calls || t->had_responses);
+        bool joined = clt_chat_is_model(message) && next && clt_chat_has_role(next, "assistant") &&
+                      (!calls || t->had_responses);
         if (!joined && !(t->had_responses && !t->had_content && !next)) put(t, "<turn|>\n");
         return;
     }
@@ -438,7 +441,8 @@ static clt_status put_system(turns *t, const clt_json *tools) {
     return status;
 }
 
-/* What the model continues from. After an unanswered call or, in most generations, a tool result, its turn is open already. */
+/* What the model continues from. After an unanswered call or, in most generations, a tool result, its turn is open
+ * already. */
 static void put_generation_prompt(turns *t) {
     const clt_chat_features *f = t->r->features;
     bool thinking = t->r->options->enable_thinking;
@@ -472,7 +476,8 @@ static clt_status render_gemma4(clt_chat_render_state *r, const clt_json *tools)
 clt_status clt_chat_render(const clt_chat_template *t, const clt_json *request, const clt_chat_options *o, clt_prompt *out,
                            clt_err *err) {
     const clt_json *tools = clt_json_get(request, "tools");
-    clt_chat_render_state r = {.chosen = t, .options = o, .messages = clt_json_get(request, "messages"), .out = out, .err = err};
+    clt_chat_render_state r = {.chosen = t, .options = o, .messages = clt_json_get(request, "messages"), .out = out,
+                               .err = err};
     *out = (clt_prompt){0};
     clt_status status = clt_chat_check_request(request, err);
     if (status == CLT_OK && o->add_generation_prompt && o->continue_final_message) {

@@ -37,7 +37,9 @@ const char *clt_chat_generation_name(clt_chat_generation g);
 void clt_chat_recognise(const char *text, size_t len, const clt_chat_facts *facts, clt_chat_template *out);
 
 /* A rendered prompt: plain text and special tokens in order. */
-typedef enum clt_piece_kind { CLT_PIECE_TEXT, CLT_PIECE_SPECIAL, CLT_PIECE_IMAGE, CLT_PIECE_AUDIO, CLT_PIECE_VIDEO } clt_piece_kind;
+typedef enum clt_piece_kind {
+    CLT_PIECE_TEXT, CLT_PIECE_SPECIAL, CLT_PIECE_IMAGE, CLT_PIECE_AUDIO, CLT_PIECE_VIDEO
+} clt_piece_kind;
 typedef struct clt_piece {
     clt_piece_kind kind;
     size_t offset, len; /* into clt_prompt.text */
@@ -61,10 +63,12 @@ typedef struct clt_chat_options {
  * chat_template_kwargs.enable_thinking and .preserve_thinking (false) of a request. Continuing a message means that no
  * generation prompt follows, unless the request asks for both, which is CLT_E_REQUEST. */
 clt_status clt_chat_read_options(const clt_json *request, clt_chat_options *o, clt_err *err);
-/* Renders request.messages and request.tools. A request that the template refuses or that has wrong types is CLT_E_REQUEST and
- * names the path ("messages[2].content"). */
-clt_status clt_chat_render(const clt_chat_template *t, const clt_json *request, const clt_chat_options *o, clt_prompt *out, clt_err *err);
-/* The ids of a rendered prompt: BOS once, special pieces by id, text between them with specials off. Media pieces become one placeholder id each. */
+/* Renders request.messages and request.tools. A request that the template refuses or that has wrong types is
+ * CLT_E_REQUEST and names the path ("messages[2].content"). */
+clt_status clt_chat_render(const clt_chat_template *t, const clt_json *request, const clt_chat_options *o, clt_prompt *out,
+                           clt_err *err);
+/* The ids of a rendered prompt: BOS once, special pieces by id, text between them with specials off. Media pieces
+ * become one placeholder id each. */
 clt_status clt_prompt_tokenize(const clt_prompt *p, const clt_vocab *v, clt_ids *out, clt_err *err);
 
 #endif

@@ -51,7 +51,8 @@ static clt_status check_role(const clt_json *message, size_t i, clt_err *err) {
     for (size_t k = 0; k < sizeof roles / sizeof roles[0]; k++) {
         if (strcmp(clt_json_str(role, NULL), roles[k]) == 0) return CLT_OK;
     }
-    return clt_fail(err, CLT_E_REQUEST, "messages[%zu].role: unknown role \"%.64s\", expected system, developer, user, assistant "
+    return clt_fail(err, CLT_E_REQUEST,
+                    "messages[%zu].role: unknown role \"%.64s\", expected system, developer, user, assistant "
                     "or tool", i, clt_json_str(role, NULL));
 }
 
@@ -63,11 +64,13 @@ static clt_status check_part(const clt_json *part, size_t i, size_t k, clt_err *
     clt_chat_part kind = clt_chat_part_kind(part);
     if (kind == CLT_PART_UNKNOWN) {
         const char *name = clt_json_str(type, NULL);
-        return clt_fail(err, CLT_E_REQUEST, "messages[%zu].content[%zu].type: expected text, image_url, input_audio or video, "
+        return clt_fail(err, CLT_E_REQUEST,
+                        "messages[%zu].content[%zu].type: expected text, image_url, input_audio or video, "
                         "found %.64s", i, k, name ? name : kind_of(type));
     }
     if (kind == CLT_PART_TEXT && !is_string(text)) {
-        return clt_fail(err, CLT_E_REQUEST, "messages[%zu].content[%zu].text: expected a string, found %s", i, k, kind_of(text));
+        return clt_fail(err, CLT_E_REQUEST, "messages[%zu].content[%zu].text: expected a string, found %s", i, k,
+                        kind_of(text));
     }
     return CLT_OK;
 }
@@ -104,11 +107,13 @@ static clt_status check_call(const clt_json *call, size_t i, size_t k, clt_err *
                         kind_of(name));
     }
     if (id && clt_json_kind(id) != CLT_JSON_NULL && !is_string(id)) {
-        return clt_fail(err, CLT_E_REQUEST, "messages[%zu].tool_calls[%zu].id: expected a string, found %s", i, k, kind_of(id));
+        return clt_fail(err, CLT_E_REQUEST, "messages[%zu].tool_calls[%zu].id: expected a string, found %s", i, k,
+                        kind_of(id));
     }
     clt_json_type kind = clt_json_kind(arguments);
     if (kind != CLT_JSON_NULL && kind != CLT_JSON_STRING && kind != CLT_JSON_OBJECT) {
-        return clt_fail(err, CLT_E_REQUEST, "messages[%zu].tool_calls[%zu].function.arguments: expected a string of JSON or an "
+        return clt_fail(err, CLT_E_REQUEST,
+                        "messages[%zu].tool_calls[%zu].function.arguments: expected a string of JSON or an "
                         "object, found %s", i, k, kind_of(arguments));
     }
     return CLT_OK;
@@ -149,7 +154,8 @@ static clt_status check_message(const clt_json *message, size_t i, clt_err *err)
     for (size_t k = 0; k < sizeof strings / sizeof strings[0] && status == CLT_OK; k++) {
         const clt_json *field = clt_json_get(message, strings[k]);
         if (clt_json_kind(field) == CLT_JSON_NULL || is_string(field)) continue;
-        status = clt_fail(err, CLT_E_REQUEST, "messages[%zu].%s: expected a string, found %s", i, strings[k], kind_of(field));
+        status = clt_fail(err, CLT_E_REQUEST, "messages[%zu].%s: expected a string, found %s", i, strings[k],
+                          kind_of(field));
     }
     return status;
 }
@@ -231,7 +237,8 @@ static clt_status read_continue(const clt_json *request, clt_chat_options *o, cl
     o->continue_reasoning = strcmp(field, "reasoning_content") == 0;
     o->continue_final_message = true;
     if (o->continue_reasoning || strcmp(field, "content") == 0) return CLT_OK;
-    return clt_fail(err, CLT_E_REQUEST, "continue_final_message: expected a boolean, \"content\" or \"reasoning_content\", found "
+    return clt_fail(err, CLT_E_REQUEST,
+                    "continue_final_message: expected a boolean, \"content\" or \"reasoning_content\", found "
                     "\"%.64s\"", field);
 }
 
@@ -252,7 +259,7 @@ clt_status clt_chat_read_options(const clt_json *request, clt_chat_options *o, c
     }
     if (status == CLT_OK && o->add_generation_prompt && o->continue_final_message) {
         status = clt_fail(err, CLT_E_REQUEST,
-                          "continue_final_message: cannot be combined with add_generation_prompt, one of them must be false");
+                          "continue_final_message: cannot be combined with add_generation_prompt");
     }
     return status;
 }

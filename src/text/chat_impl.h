@@ -62,8 +62,8 @@ typedef struct clt_chat_entry {
     size_t key_len, order;
     const clt_json *value;
 } clt_chat_entry;
-/* The entries of up to `n` objects, sorted by key without regard to case as Jinja's dictsort does. A key of an earlier object
- * hides that of a later one. *out is one block for clt_free. */
+/* The entries of up to `n` objects, sorted by key without regard to case as Jinja's dictsort does. A key of an earlier
+ * object hides that of a later one. *out is one block for clt_free. */
 clt_status clt_chat_sort(const clt_json *const *objects, size_t n, clt_chat_entry **out, size_t *count, clt_err *err);
 bool clt_chat_truthy(const clt_json *n); /* as Python sees it; NULL (absent) is false */
 bool clt_chat_is_scalar(const clt_json *n); /* neither array nor object; NULL counts */
@@ -84,8 +84,9 @@ clt_chat_part clt_chat_part_kind(const clt_json *part);
 /* Checks messages and tools once, so that the renderers need not: known roles, content a string, null or known parts, calls
  * with names. What is wrong is CLT_E_REQUEST with its path. */
 clt_status clt_chat_check_request(const clt_json *request, clt_err *err);
-/* Refuses a document in which the parser met a whole number beyond 64 bits: from then on it reads all numbers as reals, and 2
- * would print as 2.0. Such a document has no integers and a huge real; the rare one that was written so is refused as well. */
+/* Refuses a document in which the parser met a whole number beyond 64 bits: from then on it reads all numbers as reals,
+ * and 2 would print as 2.0. Such a document has no integers and a huge real; the rare one that was written so is
+ * refused as well. */
 clt_status clt_chat_check_numbers(const clt_json *doc, const char *where, clt_err *err);
 bool clt_chat_has_role(const clt_json *message, const char *role);
 bool clt_chat_is_system(const clt_json *message); /* system or developer */

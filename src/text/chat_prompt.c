@@ -84,7 +84,8 @@ void clt_prompt_free(clt_prompt *p) {
     *p = (clt_prompt){0};
 }
 
-/* The id of a special or media piece, or -1: by role where there is one, so that a vocabulary may spell its slots differently. */
+/* The id of a special or media piece, or -1: by role where there is one, so that a vocabulary may spell its slots
+ * differently. */
 static int32_t piece_id(const clt_prompt *p, const clt_piece *piece, const clt_vocab *v) {
     const clt_vocab_roles *roles = clt_vocab_get_roles(v);
     char text[32];

@@ -406,7 +406,8 @@ static clt_status put_response(schema *c, const clt_json *response) {
     view v = {.nodes = {response}, .n = 1, .type = clt_json_get(response, "type")};
     const clt_json *description = field(&v, "description");
     if (!clt_chat_is_scalar(v.type) || !clt_chat_is_scalar(description)) {
-        return clt_fail(c->r->err, CLT_E_REQUEST, "tools[%zu].function.response: type and description must be strings", c->tool);
+        return clt_fail(c->r->err, CLT_E_REQUEST, "tools[%zu].function.response: type and description must be strings",
+                        c->tool);
     }
     put(c, ",response:{");
     if (clt_chat_truthy(description)) {

@@ -6,8 +6,8 @@
  *   CONTENT, NAME, THOUGHT --<|tool_call>--> CALL --<tool_call|>--> CONTENT
  *
  * Framing that is not shown: the channel's name with its newline, and the one newline before <channel|>. A first line that
- * cannot be a name (more than one word) is thought. A lone <channel|> and all other special tokens show nothing. Thoughts are
- * concatenated as they come. A call is call:NAME{…}; one that cannot be read is shown as content. */
+ * cannot be a name (more than one word) is thought. A lone <channel|> and all other special tokens show nothing.
+ * Thoughts are concatenated as they come. A call is call:NAME{…}; one that cannot be read is shown as content. */
 #include "text/reply.h"
 #include <string.h>
 #include "base/mem.h"

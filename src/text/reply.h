@@ -15,7 +15,8 @@ typedef struct clt_reply_call {
     const char *arguments;  /* one JSON object */
 } clt_reply_call;
 
-/* in_thought: the prompt ended inside an open thought. raw: everything is content (completions), special ids print nothing. */
+/* in_thought: the prompt ended inside an open thought. raw: everything is content (completions), special ids print
+ * nothing. */
 clt_status clt_reply_create(const clt_vocab *v, bool in_thought, bool raw, clt_reply **out, clt_err *err);
 clt_status clt_reply_push(clt_reply *r, int32_t id, clt_err *err);
 /* The reply is over: an unfinished thought stays thought, a call cut by the length limit is dropped (finish "length"), a

@@ -11,20 +11,28 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+static clt_file *file;
+static clt_vocab *v;
+
+static void close_vocab(void) {
+    clt_vocab_free(v);
+    clt_file_close(file);
+}
+
 static const clt_vocab *vocab(void) {
-    static clt_vocab *v;
-    clt_file *file; /* stays open as long as the vocabulary, which is to the end */
+    static const char path[] = CLT_TEST_DIR "/golden/models/tiny-dense";
     clt_err err;
     if (v) return v;
-    if (clt_file_open(CLT_TEST_DIR "/golden/models/tiny-dense", &file, &err) != CLT_OK || clt_vocab_open(file, &v, &err) != CLT_OK) {
+    if (clt_file_open(path, &file, &err) != CLT_OK || clt_vocab_open(file, &v, &err) != CLT_OK) {
         fprintf(stderr, "%s\n", err.text);
         abort();
     }
+    atexit(close_vocab);
     return v;
 }
 
-static int32_t id_of(const clt_vocab *v, uint8_t byte) {
-    const clt_vocab_roles *o = clt_vocab_get_roles(v);
+static int32_t id_of(uint8_t byte) {
+    const clt_vocab_roles *o = clt_vocab_get_roles(vocab());
     const int32_t markers[] = {o->channel_open, o->channel_close, o->call_open, o->call_close, o->quote, o->response_open};
     char character[2] = {(char)byte, '\0'}, piece[8];
     if (byte >= 1 && byte <= 6) return markers[byte - 1];
@@ -50,13 +58,12 @@ static void check_growth(const clt_reply *r, size_t *content, size_t *thought) {
 }
 
 static void parse_reply(const uint8_t *data, size_t size) {
-    const clt_vocab *v = vocab();
     clt_err err;
     clt_reply *r;
     size_t content = 0, thought = 0;
-    if (clt_reply_create(v, size % 2, size % 7 == 0, &r, &err) != CLT_OK) abort();
+    if (clt_reply_create(vocab(), size % 2, size % 7 == 0, &r, &err) != CLT_OK) abort();
     for (size_t i = 0; i < size; i++) {
-        if (clt_reply_push(r, id_of(v, data[i]), &err) != CLT_OK) abort();
+        if (clt_reply_push(r, id_of(data[i]), &err) != CLT_OK) abort();
         check_growth(r, &content, &thought);
     }
     if (clt_reply_end(r, size % 3 == 0, &err) != CLT_OK) abort();

@@ -29,7 +29,8 @@ static void test_notation(void **state) {
     expect_json("{}", "{}");
     expect_json("{city:" Q "Oslo" Q ",days:2}", "{\"city\":\"Oslo\",\"days\":2}");
     expect_json("{a:" Q Q ",b:true,c:false,d:null,e:-1.5e3,f:[1," Q "x" Q ",[],{}],g:{h:{i:" Q "j" Q "}}}",
-                "{\"a\":\"\",\"b\":true,\"c\":false,\"d\":null,\"e\":-1.5e3,\"f\":[1,\"x\",[],{}],\"g\":{\"h\":{\"i\":\"j\"}}}");
+                "{\"a\":\"\",\"b\":true,\"c\":false,\"d\":null,\"e\":-1.5e3,\"f\":[1,\"x\",[],{}],"
+                "\"g\":{\"h\":{\"i\":\"j\"}}}");
     expect_json("{t:" Q "say \"hi\", {ok}: [1]\n\\n" Q "}", "{\"t\":\"say \\\"hi\\\", {ok}: [1]\\n\\\\n\"}");
     expect_json("{" Q "a b" Q ":1}", "{\"a b\":1}");
     expect_json(" { a : 1 , b : [ 1 , 2 ] } ", "{\"a\":1,\"b\":[1,2]}");
@@ -74,7 +75,8 @@ static void test_slips(void **state) {
 
 static void test_unreadable(void **state) {
     (void)state;
-    static const char *const texts[] = {"", "a", "[1]", "{a}", "{:1}", "{a:" Q "x}", "{a:1}b", "{a:1 " Q "b" Q "}", "{{a:1}}", "{a:[1}",
+    static const char *const texts[] = {"", "a", "[1]", "{a}", "{:1}", "{a:" Q "x}", "{a:1}b", "{a:1 " Q "b" Q "}",
+                                        "{{a:1}}", "{a:[1}",
                                         "{a:{b:1]}", "{a:\"x\"y:1" Q "}"};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) expect_unreadable(texts[i], strlen(texts[i]));
 }

@@ -1,4 +1,5 @@
-/* Chat rendering against what the official templates render, against the literals of the format, and against bad requests. */
+/* Chat rendering against what the official templates render, against the literals of the format, and against bad
+ * requests. */
 #include "chats.h"
 
 static const char *const files[] = {"chat_template.jinja", "chat_template_first.jinja", "chat_template_interleaved.jinja"};
@@ -100,7 +101,8 @@ static void test_basic_turns(void **state) {
 static void test_july(void **state) {
     (void)state;
     expect(&large, "{\"messages\":[" USER("Go") "," CALLS(CALL("c", "f", "{\"a\":null}")) "," RESULT("c", "1") "]" THINK "}",
-           "<bos><|turn>system\n<|think|>\n<turn|>\n<|turn>user\nGo<turn|>\n<|turn>model\n<|tool_call>call:f{a:null}<tool_call|>"
+           "<bos><|turn>system\n<|think|>\n<turn|>\n<|turn>user\nGo<turn|>\n<|turn>model\n"
+           "<|tool_call>call:f{a:null}<tool_call|>"
            "<|tool_response>response:f{value:" Q "1" Q "}<tool_response|><|channel>thought\n");
     expect(&large, "{\"messages\":[" USER("Go") "," CALLS(CALL("c", "f", "\"\"")) "," RESULT("c", "1") "]}",
            "<bos><|turn>user\nGo<turn|>\n<|turn>model\n<|tool_call>call:f{}<tool_call|>"
@@ -110,7 +112,8 @@ static void test_july(void **state) {
     expect(&small, "{\"messages\":[{\"role\":\"system\",\"content\":[{\"type\":\"text\",\"text\":\" a \"},"
                    "{\"type\":\"text\",\"text\":\"b\"}]}," USER("Hi") "]}",
            "<bos><|turn>system\na b <turn|>\n<|turn>user\nHi<turn|>\n<|turn>model\n");
-    expect(&small, "{\"messages\":[" USER("Hi") ",{\"role\":\"assistant\",\"reasoning_content\":\"why\",\"content\":\"Yes\"}],"
+    expect(&small,
+           "{\"messages\":[" USER("Hi") ",{\"role\":\"assistant\",\"reasoning_content\":\"why\",\"content\":\"Yes\"}],"
                    "\"add_generation_prompt\":false}",
            "<bos><|turn>user\nHi<turn|>\n<|turn>model\n<|channel>thought\nwhy\n<channel|>Yes<turn|>\n");
     expect(&small, "{\"messages\":[" USER("Hi") "," CALLS(CALL("c", "f", "{}")) ",{\"role\":\"tool\",\"tool_call_id\":\"c\","
@@ -123,10 +126,13 @@ static void test_july(void **state) {
 
 static void test_preserved_thoughts(void **state) {
     (void)state;
-#define OLD "{\"messages\":[" USER("a") ",{\"role\":\"assistant\",\"reasoning\":\"why\",\"tool_calls\":[" CALL("c", "f", "{}") "]}," \
-            RESULT("c", "1") "," ASSISTANT("b") "," USER("d") "]"
+#define OLD                                                                                                     \
+    "{\"messages\":[" USER("a") ",{\"role\":\"assistant\",\"reasoning\":\"why\","                           \
+    "\"tool_calls\":[" CALL("c", "f", "{}") "]},"                                                                \
+    RESULT("c", "1") "," ASSISTANT("b") "," USER("d") "]"
     static const char start[] = "<bos><|turn>user\na<turn|>\n<|turn>model\n";
-    static const char rest[] = "<|tool_call>call:f{}<tool_call|><|tool_response>response:f{value:" Q "1" Q "}<tool_response|>b"
+    static const char rest[] = "<|tool_call>call:f{}<tool_call|>"
+                               "<|tool_response>response:f{value:" Q "1" Q "}<tool_response|>b"
                                "<turn|>\n<|turn>user\nd<turn|>\n<|turn>model\n";
     char with[512], without[512];
     snprintf(with, sizeof with, "%s<|channel>thought\nwhy\n<channel|>%s", start, rest);
@@ -143,10 +149,12 @@ static void test_call_names_and_arguments(void **state) {
            "<|tool_response>response:unknown{value:" Q "1" Q "}<tool_response|>");
     expect(&spring, "{\"messages\":[" USER("a") "," CALLS(CALL("c", "f", "\"not json\"")) "]}",
            "<bos><|turn>user\na<turn|>\n<|turn>model\n<|tool_call>call:f{not json}<tool_call|><|tool_response>");
-    expect(&spring, "{\"messages\":[" USER("a") "," CALLS(CALL("c", "f", "\"{\\\"b\\\":1e16,\\\"A\\\":[1e-7,-0.0,null,true]}\"")) "]}",
+    expect(&spring, "{\"messages\":[" USER("a") "," CALLS(CALL("c", "f",
+                                                               "\"{\\\"b\\\":1e16,\\\"A\\\":[1e-7,-0.0,null,true]}\"")) "]}",
            "<bos><|turn>user\na<turn|>\n<|turn>model\n<|tool_call>call:f{A:[1e-07,-0.0,None,true],b:1e+16}<tool_call|>"
            "<|tool_response>");
-    expect_refusal(&spring, "{\"messages\":[" USER("a") "," CALLS(CALL("c", "f", "\"{\\\"b\\\":12345678901234567890}\"")) "]}",
+    expect_refusal(&spring, "{\"messages\":[" USER("a") "," CALLS(CALL("c", "f",
+                                                                       "\"{\\\"b\\\":12345678901234567890}\"")) "]}",
                    "messages[1].tool_calls[0].function.arguments");
 }
 
@@ -156,7 +164,8 @@ static void test_balanced_turns(void **state) {
     clt_prompt p;
     size_t opened = 0, closed = 0;
     assert_int_equal(render(&large, "{\"messages\":[" USER("1") "," ASSISTANT("2") "," ASSISTANT("3") "," USER("4") ","
-                            CALLS(CALL("c", "f", "{}")) "," RESULT("c", "5") "," ASSISTANT("6") "," USER("7") "]}", &p, &err), CLT_OK);
+                            CALLS(CALL("c", "f", "{}")) "," RESULT("c", "5") "," ASSISTANT("6") "," USER("7") "]}", &p,
+                                &err), CLT_OK);
     for (size_t i = 0; i < p.n_pieces; i++) {
         const char *s = p.text.data + p.pieces[i].offset;
         opened += p.pieces[i].kind == CLT_PIECE_SPECIAL && strncmp(s, "<|turn>", 7) == 0;
@@ -173,10 +182,11 @@ static void test_balanced_turns(void **state) {
 static void expect_property(const char *schema, const char *rendered) {
     char request[2048], expected[2048];
     snprintf(request, sizeof request, "{\"messages\":[" USER("a") "],\"add_generation_prompt\":false,\"tools\":[{\"type\":"
-             "\"function\",\"function\":{\"name\":\"f\",\"description\":\"d\",\"parameters\":{\"type\":\"object\",\"properties\":"
-             "{\"x\":%s},\"$defs\":{\"S\":{\"type\":\"string\",\"enum\":[\"a\"]},\"N\":{\"type\":\"object\",\"properties\":{\"next\":"
-             "{\"$ref\":\"#/$defs/N\"}}}}}}}]}", schema);
-    snprintf(expected, sizeof expected, "<bos><|turn>system\n<|tool>declaration:f{description:" Q "d" Q ",parameters:{properties:{"
+             "\"function\",\"function\":{\"name\":\"f\",\"description\":\"d\",\"parameters\":{\"type\":"
+             "\"object\",\"properties\":{\"x\":%s},\"$defs\":{\"S\":{\"type\":\"string\",\"enum\":[\"a\"]},"
+             "\"N\":{\"type\":\"object\",\"properties\":{\"next\":{\"$ref\":\"#/$defs/N\"}}}}}}}]}", schema);
+    snprintf(expected, sizeof expected,
+             "<bos><|turn>system\n<|tool>declaration:f{description:" Q "d" Q ",parameters:{properties:{"
              "x:{%s}},type:" Q "OBJECT" Q "}}<tool|><turn|>\n<|turn>user\na<turn|>\n", rendered);
     expect(&spring, request, expected);
 }
@@ -204,10 +214,12 @@ static void test_schemas_beyond_the_templates(void **state) {
 static void test_schema_explosion(void **state) {
     (void)state;
     clt_buf request = {0};
-    clt_buf_puts(&request, "{\"messages\":[" USER("a") "],\"tools\":[{\"function\":{\"name\":\"f\",\"parameters\":{\"properties\":"
+    clt_buf_puts(&request,
+                 "{\"messages\":[" USER("a") "],\"tools\":[{\"function\":{\"name\":\"f\",\"parameters\":{\"properties\":"
                  "{\"x\":{\"$ref\":\"#/$defs/d0\"}},\"$defs\":{");
     for (int i = 0; i < 40; i++) {
-        clt_buf_printf(&request, "\"d%d\":{\"type\":\"object\",\"properties\":{\"a\":{\"$ref\":\"#/$defs/d%d\"},\"b\":{\"$ref\":"
+        clt_buf_printf(&request,
+                       "\"d%d\":{\"type\":\"object\",\"properties\":{\"a\":{\"$ref\":\"#/$defs/d%d\"},\"b\":{\"$ref\":"
                        "\"#/$defs/d%d\"}}},", i, i + 1, i + 1);
     }
     clt_buf_puts(&request, "\"d40\":{\"type\":\"string\"}}}}}]}");
@@ -223,7 +235,8 @@ static void test_schema_explosion(void **state) {
 
 static void test_continue(void **state) {
     (void)state;
-    static const char *const last = "{\"messages\":[" USER("a") "," ASSISTANT(" According to ") "],\"continue_final_message\":true}";
+    static const char *const last = "{\"messages\":[" USER("a") "," ASSISTANT(" According to ") "],"
+                                    "\"continue_final_message\":true}";
     expect(&large, last, "<bos><|turn>user\na<turn|>\n<|turn>model\nAccording to ");
     expect(&first, last, "<bos><|turn>user\na<turn|>\n<|turn>model\nAccording to ");
     expect(&gemma3, last, "<bos><start_of_turn>user\na<end_of_turn>\n<start_of_turn>model\nAccording to ");
@@ -263,16 +276,20 @@ static void test_gemma3(void **state) {
     expect(&gemma3, "{\"messages\":[" SYSTEM("Be terse.") "," USER(" Hi ") "]}",
            "<bos><start_of_turn>user\nBe terse.\n\nHi<end_of_turn>\n<start_of_turn>model\n");
     expect(&gemma3, "{\"messages\":[" USER("a") "," ASSISTANT("b") "," USER("c") "]}",
-           "<bos><start_of_turn>user\na<end_of_turn>\n<start_of_turn>model\nb<end_of_turn>\n<start_of_turn>user\nc<end_of_turn>\n"
+           "<bos><start_of_turn>user\na<end_of_turn>\n<start_of_turn>model\nb<end_of_turn>\n"
+           "<start_of_turn>user\nc<end_of_turn>\n"
            "<start_of_turn>model\n");
-    expect(&gemma3, "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\"},{\"type\":\"text\",\"text\":\" x \"}]}]}",
+    expect(&gemma3,
+           "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\"},"
+           "{\"type\":\"text\",\"text\":\" x \"}]}]}",
            "<bos><start_of_turn>user\n<start_of_image>x<end_of_turn>\n<start_of_turn>model\n");
     expect_refusal(&gemma3, "{\"messages\":[" USER("a") "," USER("b") "]}",
                    "messages[1].role: Conversation roles must alternate user/assistant/user/assistant/...");
     expect_refusal(&gemma3, "{\"messages\":[" ASSISTANT("a") "]}", "messages[0].role: Conversation roles must alternate");
     expect_refusal(&gemma3, "{\"messages\":[" SYSTEM("a") "]}", "messages: ");
     expect_refusal(&gemma3, "{\"messages\":[{\"role\":\"user\"}]}", "messages[0].content: Invalid content type");
-    expect_refusal(&gemma3, "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"audio\"}]}]}", "messages[0].content[0]");
+    expect_refusal(&gemma3, "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"audio\"}]}]}",
+                   "messages[0].content[0]");
     expect_refusal(&gemma3, "{\"messages\":[" USER("a") "],\"tools\":[{\"function\":{\"name\":\"f\"}}]}", "tools: ");
     expect_refusal(&gemma3, "{\"messages\":[" USER("a") ",{\"role\":\"tool\",\"content\":\"x\"}]}", "messages[1].role");
 }
@@ -299,14 +316,16 @@ static void test_refusals(void **state) {
         {"{\"messages\":[{\"role\":\"assistant\",\"reasoning_content\":3}]}", "messages[0].reasoning_content"},
         {"{\"messages\":[" USER("a") "],\"tools\":{}}", "tools: expected an array"},
         {"{\"messages\":[" USER("a") "],\"tools\":[{}]}", "tools[0].function.name"},
-        {"{\"messages\":[" USER("a") "],\"tools\":[{\"function\":{\"name\":\"f\",\"parameters\":3}}]}", "tools[0].function.parameters"},
+        {"{\"messages\":[" USER("a") "],\"tools\":[{\"function\":{\"name\":\"f\",\"parameters\":3}}]}",
+         "tools[0].function.parameters"},
         {"{\"messages\":[" USER("a") "],\"tools\":[{\"function\":{\"name\":\"f\",\"parameters\":{\"properties\":[1]}}}]}",
          "tools[0].function.parameters: \"properties\": expected an object"},
         {"{\"messages\":[" USER("a") "],\"add_generation_prompt\":1}", "add_generation_prompt: expected a boolean"},
         {"{\"messages\":[" USER("a") "],\"chat_template_kwargs\":1}", "chat_template_kwargs: expected an object"},
         {"{\"messages\":[" USER("a") "],\"chat_template_kwargs\":{\"enable_thinking\":\"yes\"}}",
          "chat_template_kwargs.enable_thinking: expected a boolean"},
-        {"{\"messages\":[" USER("a") "," CALLS(CALL("c", "f", "{}")) ",{\"role\":\"tool\",\"tool_call_id\":\"c\",\"content\":"
+        {"{\"messages\":[" USER("a") "," CALLS(CALL("c", "f",
+                                                    "{}")) ",{\"role\":\"tool\",\"tool_call_id\":\"c\",\"content\":"
          "[{\"type\":\"image\"}]}]}", "messages[2].content[0]: this model's template has no media"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) expect_refusal(&spring, cases[i].request, cases[i].path);
@@ -331,8 +350,8 @@ static void test_failing_allocations(void **state) {
     (void)state;
     static const char request[] =
         "{\"messages\":[" USER("a") "," CALLS(CALL("c", "f", "\"{\\\"b\\\":[1,{\\\"c\\\":2}]}\"")) "," RESULT("c", "1") ","
-        ASSISTANT("x<|channel>y<channel|>z") "],\"tools\":[{\"function\":{\"name\":\"f\",\"parameters\":{\"type\":\"object\","
-        "\"properties\":{\"k\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}}}}}}]}";
+        ASSISTANT("x<|channel>y<channel|>z") "],\"tools\":[{\"function\":{\"name\":\"f\",\"parameters\":"
+        "{\"type\":\"object\",\"properties\":{\"k\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}}}}}}]}";
     clt_json *doc = parse(request);
     clt_chat_options o;
     clt_err err;

@@ -36,7 +36,8 @@ static void check_ids(const fixture *f, const clt_chat_template *t, const clt_js
     assert_int_equal(clt_chat_render(t, conversation, &o, &p, &err), CLT_OK);
     if (clt_prompt_tokenize(&p, f->vocab, &ids, &err) != CLT_OK) fail_msg("%s: %s", name, err.text);
     if (strcmp(name, "markers inside user text") == 0) {
-        /* the reference lets user text become control ids; here only the renderer's own markers are: two turns, one closed */
+        /* the reference lets user text become control ids; here only the renderer's own markers are: two turns, one
+         * closed */
         const clt_vocab_roles *o4 = clt_vocab_get_roles(f->vocab);
         size_t closed = 0, thinks = 0;
         for (size_t i = 0; i < ids.len; i++) {

@@ -5,15 +5,18 @@ static const clt_chat_facts large = {0}, small = {.small = true}, gemma3 = {.gem
 
 /* Facts of Gemma 3's official template; the rest of the test needs only its constructs. */
 static const char gemma3_text[] =
-    "{{ bos_token }}\n{%- if messages[0]['role'] == 'system' -%}{%- set prefix = messages[0]['content'] + '\n\n' -%}{%- endif -%}\n"
+    "{{ bos_token }}\n{%- if messages[0]['role'] == 'system' -%}"
+    "{%- set prefix = messages[0]['content'] + '\n\n' -%}{%- endif -%}\n"
     "{%- for message in messages -%}\n{%- if (message['role'] == 'user') != (loop.index0 % 2 == 0) -%}\n"
     "{{ raise_exception(\"Conversation roles must alternate user/assistant/user/assistant/...\") }}{%- endif -%}\n"
     "{%- set role = \"model\" if (message['role'] == 'assistant') else message['role'] -%}\n"
     "{{ '<start_of_turn>' + role + '\n' }}{{ message['content'] | trim }}{{ '<start_of_image>' }}{{ '<end_of_turn>\n' }}\n"
     "{%- endfor -%}\n{%- if add_generation_prompt -%}{{'<start_of_turn>model\n'}}{%- endif -%}\n";
 
-static const char chatml[] = "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + "
-                             "'<|im_end|>' + '\n'}}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
+static const char chatml[] = "{% for message in messages %}"
+                             "{{'<|im_start|>' + message['role'] + '\n' + message['content'] + "
+                             "'<|im_end|>' + '\n'}}{% endfor %}"
+                             "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
 
 static clt_chat_template recognise(const char *text, size_t len, const clt_chat_facts *facts) {
     clt_chat_template t;
@@ -81,7 +84,8 @@ static void test_harmless_edits(void **state) {
         {"{#- Loop through messages -#}", ""},
         {"    ", "\t"},
     };
-    static const char *const files[] = {"chat_template.jinja", "chat_template_first.jinja", "chat_template_interleaved.jinja"};
+    static const char *const files[] = {"chat_template.jinja", "chat_template_first.jinja",
+                                        "chat_template_interleaved.jinja"};
     for (size_t f = 0; f < 3; f++) {
         char path[64];
         size_t len;
@@ -91,7 +95,8 @@ static void test_harmless_edits(void **state) {
         for (size_t i = 0; i < sizeof edits / sizeof edits[0]; i++) {
             char *edited = replaced(text, edits[i][0], edits[i][1], &len);
             clt_chat_template t = recognise(edited, len, &small);
-            if (!t.recognised || t.generation != whole.generation || !t.closed_thought) fail_msg("%s, edit %zu", files[f], i);
+            if (!t.recognised || t.generation != whole.generation || !t.closed_thought) fail_msg("%s, edit %zu", files[f],
+                                                                                                 i);
             free(edited);
         }
         free(text);
@@ -141,7 +146,8 @@ static void test_meaningful_edits(void **state) {
 
 static void test_strangers(void **state) {
     (void)state;
-    static const char *const texts[] = {chatml, "", "{% for m in messages %}[INST] {{ m.content }} [/INST]{% endfor %}", "{{", "{#", "{% '",
+    static const char *const texts[] = {chatml, "", "{% for m in messages %}[INST] {{ m.content }} [/INST]{% endfor %}",
+                                        "{{", "{#", "{% '",
                                         "{{ '<start_of_turn>model\n' }}",
                                         "{% for m in messages %}<|turn>{{ m.role }}\n{{ m.content }}<turn|>\n{% endfor %}"};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {

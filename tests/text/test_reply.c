@@ -1,4 +1,5 @@
-/* Reply parsing over the tiny Gemma 4 vocabulary: thoughts, content, calls, and that no split of the ids changes anything. */
+/* Reply parsing over the tiny Gemma 4 vocabulary: thoughts, content, calls, and that no split of the ids changes
+ * anything. */
 #include "chats.h"
 #include "base/utf8.h"
 #include "file/file.h"
@@ -270,7 +271,8 @@ static void test_random_ids(void **state) {
             clt_reply_call c;
             clt_json *doc;
             clt_reply_call_at(r, i, &c);
-            if (clt_json_parse(c.arguments, strlen(c.arguments), "arguments", &doc, &err) != CLT_OK) fail_msg("%s", c.arguments);
+            if (clt_json_parse(c.arguments, strlen(c.arguments), "arguments", &doc, &err) != CLT_OK) fail_msg("%s",
+                                                                                                              c.arguments);
             assert_int_equal(clt_json_kind(doc), CLT_JSON_OBJECT);
             clt_json_free(doc);
         }
@@ -304,8 +306,10 @@ static void test_failing_allocations(void **state) {
 int main(void) {
     const struct CMUnitTest gemma4[] = {
         cmocka_unit_test(test_thoughts),    cmocka_unit_test(test_cut_thoughts),    cmocka_unit_test(test_calls),
-        cmocka_unit_test(test_unreadable_and_cut_calls), cmocka_unit_test(test_spelled_markers), cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_raw),         cmocka_unit_test(test_random_ids),      cmocka_unit_test(test_failing_allocations),
+        cmocka_unit_test(test_unreadable_and_cut_calls), cmocka_unit_test(test_spelled_markers),
+            cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_raw),         cmocka_unit_test(test_random_ids),
+            cmocka_unit_test(test_failing_allocations),
     };
     const struct CMUnitTest gemma3[] = {cmocka_unit_test(test_gemma3)};
     int failed = cmocka_run_group_tests(gemma4, open_gemma4, close_vocab);
