@@ -1,7 +1,7 @@
 /* The vocabulary and both tokenizers: Gemma 4's ranked-merge BPE and Gemma 3's SentencePiece scores.
  *
  * In: GGUF metadata or tokenizer.json (identical ids either way). Out: bytes -> ids and ids -> bytes.
- * Immutable after clt_vocab_open; tokenizing is thread-safe. */
+ * Immutable after clt_vocab_open and independent of the file, which may be closed; tokenizing is thread-safe. */
 #ifndef CLT_TEXT_VOCAB_H
 #define CLT_TEXT_VOCAB_H
 #include <stdbool.h>
