@@ -48,7 +48,7 @@ static void partial(const layer_ctx *c, int chunk, int h, const float *q, int n_
                     float *o) {
     const clt_kv *kv = c->g->kv;
     clt_kv_chunk data = clt_kv_chunk_at(kv, c->donor, chunk, h);
-    c->n->k->attn_chunk(kv->k_type, c->lc->head_dim, &data, q, c->lc->head_dim, n_q, lo, hi, c->n->config->attn_scale, m,
+    c->n->k->attn_chunk(kv->types, c->lc->head_dim, &data, q, c->lc->head_dim, n_q, lo, hi, c->n->config->attn_scale, m,
                         l, o, c->lc->head_dim);
 }
 

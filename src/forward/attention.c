@@ -57,7 +57,7 @@ static void store_task(void *ctx, int task, int thread) {
     int64_t at = (int64_t)h * b->lc->head_dim;
     for (int r = g->first; r < g->first + g->count; r++) {
         clt_kv_chunk c = clt_kv_chunk_at(g->kv, b->l, s->pos[r] / CLT_ATTN_CHUNK, h);
-        b->n->k->kv_store(g->kv->k_type, b->lc->head_dim, (uint8_t *)(uintptr_t)c.k, (uint8_t *)(uintptr_t)c.v,
+        b->n->k->kv_store(g->kv->types, b->lc->head_dim, (uint8_t *)(uintptr_t)c.k, (uint8_t *)(uintptr_t)c.v,
                           s->pos[r] % CLT_ATTN_CHUNK, s->k + r * b->kv_dim + at, s->v + r * b->kv_dim + at);
     }
 }

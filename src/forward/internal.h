@@ -44,7 +44,7 @@ typedef struct clt_kv_layer {
 
 struct clt_kv {
     const clt_model *model;
-    clt_type k_type, v_type;
+    clt_kv_types types;
     int context, length;
     int window;         /* 0: no sliding layer */
     int ring_chunks;

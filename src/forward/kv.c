@@ -41,7 +41,7 @@ clt_status clt_kv_create(const clt_model *m, int context, int max_rows, clt_type
     clt_kv *kv = clt_calloc(1, sizeof *kv);
     *out = NULL;
     if (!kv) return clt_fail_memory(err, "the cache", sizeof *kv);
-    *kv = (clt_kv){.model = m, .k_type = k_type, .v_type = v_type, .context = context, .ring_chunks = ring_chunks(c, context, max_rows)};
+    *kv = (clt_kv){.model = m, .types = {k_type, v_type}, .context = context, .ring_chunks = ring_chunks(c, context, max_rows)};
     kv->layer = clt_calloc((size_t)c->layers, sizeof *kv->layer);
     for (int l = 0; kv->layer && l < c->layers; l++) {
         layer_shape(c, l, context, max_rows, k_type, v_type, &kv->layer[l]);

@@ -4,15 +4,15 @@
 #include "kernels/kernels.h"
 
 /* ---- entries of each level, put into the table by vec_<level>.c ---- */
-void clt_kv_store_scalar(clt_type t, int64_t head_dim, uint8_t *k_chunk, uint8_t *v_chunk, int slot, const float *k,
+void clt_kv_store_scalar(clt_kv_types t, int64_t head_dim, uint8_t *k_chunk, uint8_t *v_chunk, int slot, const float *k,
                          const float *v);
-void clt_kv_store_avx2(clt_type t, int64_t head_dim, uint8_t *k_chunk, uint8_t *v_chunk, int slot, const float *k,
+void clt_kv_store_avx2(clt_kv_types t, int64_t head_dim, uint8_t *k_chunk, uint8_t *v_chunk, int slot, const float *k,
                        const float *v);
-void clt_attn_chunk_scalar(clt_type t, int64_t head_dim, const clt_kv_chunk *c, const float *q, int64_t ldq, int R,
+void clt_attn_chunk_scalar(clt_kv_types t, int64_t head_dim, const clt_kv_chunk *c, const float *q, int64_t ldq, int R,
                            const int *lo, const int *hi, float scale, float *m, float *l, float *o, int64_t ldo);
-void clt_attn_chunk_avx2(clt_type t, int64_t head_dim, const clt_kv_chunk *c, const float *q, int64_t ldq, int R,
+void clt_attn_chunk_avx2(clt_kv_types t, int64_t head_dim, const clt_kv_chunk *c, const float *q, int64_t ldq, int R,
                          const int *lo, const int *hi, float scale, float *m, float *l, float *o, int64_t ldo);
-void clt_attn_chunk_avx512(clt_type t, int64_t head_dim, const clt_kv_chunk *c, const float *q, int64_t ldq, int R,
+void clt_attn_chunk_avx512(clt_kv_types t, int64_t head_dim, const clt_kv_chunk *c, const float *q, int64_t ldq, int R,
                            const int *lo, const int *hi, float scale, float *m, float *l, float *o, int64_t ldo);
 void clt_attn_merge_scalar(int64_t head_dim, float *m, float *l, float *o, float m2, float l2, const float *o2);
 void clt_attn_merge_avx2(int64_t head_dim, float *m, float *l, float *o, float m2, float l2, const float *o2);
@@ -43,7 +43,7 @@ typedef struct clt_attn_ops {
     /* For r < R and 32 * halves columns c: continues o[r][c] by fma(p[r][j], v[j * ldv + c], o[r][c]), j in [j0, j1). */
     void (*blend)(int R, int j0, int j1, const float *const *p, const float *v, int64_t ldv, int halves, float *const *o);
 } clt_attn_ops;
-void clt_attn_tiles(const clt_attn_ops *ops, clt_type t, int64_t head_dim, const clt_kv_chunk *c, const float *q,
+void clt_attn_tiles(const clt_attn_ops *ops, clt_kv_types t, int64_t head_dim, const clt_kv_chunk *c, const float *q,
                     int64_t ldq, int R, const int *lo, const int *hi, float scale, float *m, float *l, float *o,
                     int64_t ldo);
 

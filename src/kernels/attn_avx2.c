@@ -16,9 +16,9 @@ static __m128i halves_of(__m256 x) {
     return _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
-void clt_kv_store_avx2(clt_type t, int64_t head_dim, uint8_t *k_chunk, uint8_t *v_chunk, int slot, const float *k,
+void clt_kv_store_avx2(clt_kv_types t, int64_t head_dim, uint8_t *k_chunk, uint8_t *v_chunk, int slot, const float *k,
                        const float *v) {
-    if (t != CLT_F16) {
+    if (t.k != CLT_F16 || t.v != CLT_F16) {
         clt_kv_store_scalar(t, head_dim, k_chunk, v_chunk, slot, k, v);
         return;
     }
@@ -181,7 +181,7 @@ static void blend(int R, int j0, int j1, const float *const *p, const float *v, 
 
 /* ---- entries ---- */
 
-void clt_attn_chunk_avx2(clt_type t, int64_t head_dim, const clt_kv_chunk *c, const float *q, int64_t ldq, int R,
+void clt_attn_chunk_avx2(clt_kv_types t, int64_t head_dim, const clt_kv_chunk *c, const float *q, int64_t ldq, int R,
                          const int *lo, const int *hi, float scale, float *m, float *l, float *o, int64_t ldo) {
     static const clt_attn_ops ops = {widen, scores, soften, blend};
     clt_attn_tiles(&ops, t, head_dim, c, q, ldq, R, lo, hi, scale, m, l, o, ldo);

@@ -160,7 +160,7 @@ static void blend(int R, int j0, int j1, const float *const *p, const float *v, 
 
 /* ---- entries ---- */
 
-void clt_attn_chunk_avx512(clt_type t, int64_t head_dim, const clt_kv_chunk *c, const float *q, int64_t ldq, int R,
+void clt_attn_chunk_avx512(clt_kv_types t, int64_t head_dim, const clt_kv_chunk *c, const float *q, int64_t ldq, int R,
                            const int *lo, const int *hi, float scale, float *m, float *l, float *o, int64_t ldo) {
     static const clt_attn_ops ops = {widen, scores, soften, blend};
     clt_attn_tiles(&ops, t, head_dim, c, q, ldq, R, lo, hi, scale, m, l, o, ldo);

@@ -43,31 +43,27 @@ static float store_q8(const float *x, int64_t n, int8_t *q, int64_t stride) {
     return !(check == 0.0f) ? check : empty ? 0.0f : top / 127.0f;
 }
 
-void clt_kv_store_scalar(clt_type t, int64_t head_dim, uint8_t *k_chunk, uint8_t *v_chunk, int slot, const float *k,
-                         const float *v) {
-    enum { S = CLT_ATTN_CHUNK };
+/* One side of one position: numbers `stride` apart, scales CLT_ATTN_CHUNK apart. */
+static void store_side(clt_type t, int64_t head_dim, uint8_t *side, int64_t first, int64_t stride, int slot, const float *x) {
     if (t == CLT_F32) {
-        float *ks = (float *)(void *)k_chunk + slot, *vs = (float *)(void *)v_chunk + slot * head_dim;
-        for (int64_t d = 0; d < head_dim; d++) {
-            ks[d * S] = k[d];
-            vs[d] = v[d];
-        }
+        for (int64_t d = 0; d < head_dim; d++)
+            ((float *)(void *)side)[first + d * stride] = x[d];
     } else if (t == CLT_F16) {
-        uint16_t *ks = (uint16_t *)(void *)k_chunk + slot, *vs = (uint16_t *)(void *)v_chunk + slot * head_dim;
-        for (int64_t d = 0; d < head_dim; d++) {
-            ks[d * S] = half_of(k[d]);
-            vs[d] = half_of(v[d]);
-        }
+        for (int64_t d = 0; d < head_dim; d++)
+            ((uint16_t *)(void *)side)[first + d * stride] = half_of(x[d]);
     } else {
-        int8_t *ks = (int8_t *)k_chunk + slot, *vs = (int8_t *)v_chunk + slot * head_dim;
-        float *k_scale = (float *)(void *)(k_chunk + clt_kv_scales_at(head_dim)) + slot;
-        float *v_scale = (float *)(void *)(v_chunk + clt_kv_scales_at(head_dim)) + slot;
+        float *scale = (float *)(void *)(side + clt_kv_scales_at(head_dim)) + slot;
         for (int64_t d = 0; d < head_dim; d += CLT_QBLOCK) {
-            int64_t n = head_dim - d < CLT_QBLOCK ? head_dim - d : CLT_QBLOCK, b = d / CLT_QBLOCK;
-            k_scale[b * S] = store_q8(k + d, n, ks + d * S, S);
-            v_scale[b * S] = store_q8(v + d, n, vs + d, 1);
+            int64_t n = head_dim - d < CLT_QBLOCK ? head_dim - d : CLT_QBLOCK;
+            scale[d / CLT_QBLOCK * CLT_ATTN_CHUNK] = store_q8(x + d, n, (int8_t *)side + first + d * stride, stride);
         }
     }
+}
+
+void clt_kv_store_scalar(clt_kv_types t, int64_t head_dim, uint8_t *k_chunk, uint8_t *v_chunk, int slot, const float *k,
+                         const float *v) {
+    store_side(t.k, head_dim, k_chunk, slot, CLT_ATTN_CHUNK, slot, k);
+    store_side(t.v, head_dim, v_chunk, slot * head_dim, 1, slot, v);
 }
 
 /* n numbers of a chunk, from number `first` on, as floats (Q8_0 without its scale). */
@@ -134,14 +130,14 @@ static void blend(clt_type t, int64_t head_dim, const uint8_t *v, const float *p
     }
 }
 
-void clt_attn_chunk_scalar(clt_type t, int64_t head_dim, const clt_kv_chunk *c, const float *q, int64_t ldq, int R,
+void clt_attn_chunk_scalar(clt_kv_types t, int64_t head_dim, const clt_kv_chunk *c, const float *q, int64_t ldq, int R,
                            const int *lo, const int *hi, float scale, float *m, float *l, float *o, int64_t ldo) {
     float s[CLT_ATTN_CHUNK];
     for (int r = 0; r < R; r++) {
         if (hi[r] > lo[r]) {
-            scores(t, head_dim, c->k, q + r * ldq, lo[r], hi[r], scale, s);
+            scores(t.k, head_dim, c->k, q + r * ldq, lo[r], hi[r], scale, s);
             soften(s, lo[r], hi[r], &m[r], &l[r]);
-            blend(t, head_dim, c->v, s, lo[r], hi[r], o + r * ldo);
+            blend(t.v, head_dim, c->v, s, lo[r], hi[r], o + r * ldo);
             continue;
         }
         m[r] = -__builtin_inff();

@@ -32,7 +32,7 @@ typedef struct group {
 
 typedef struct batch {
     const clt_attn_ops *ops;
-    clt_type type;
+    clt_kv_types type;
     int64_t head_dim;
     const clt_kv_chunk *chunk;
     int n, n_groups, lo, hi;  /* queries that see something; the union of their ranges */
@@ -108,8 +108,8 @@ static void group_scores(batch *b, const group *g, int64_t d0, int nd, const flo
 }
 
 /* Asks for bytes [from, from + n) of a side, as far as there are that many. */
-static void batch_prefetch(const batch *b, const uint8_t *side, size_t from, size_t n) {
-    size_t all = (size_t)b->head_dim * S * clt_kv_number_bytes(b->type), end = all - from < n ? all : from + n;
+static void batch_prefetch(const batch *b, clt_type t, const uint8_t *side, size_t from, size_t n) {
+    size_t all = (size_t)b->head_dim * S * clt_kv_number_bytes(t), end = all - from < n ? all : from + n;
     for (size_t i = from; i < end; i += 64)
         __builtin_prefetch(side + i, 0, 2);
 }
@@ -117,25 +117,25 @@ static void batch_prefetch(const batch *b, const uint8_t *side, size_t from, siz
 /* While a tile of keys is worked on, the next one is on its way, and so is the same share of the values: these are read
  * right after the keys, in short pieces far apart, which no hardware prefetcher guesses. */
 static void batch_scores(batch *b) {
-    size_t number = clt_kv_number_bytes(b->type);
-    int step = b->type == CLT_Q8_0 ? CLT_QBLOCK : TILE;
+    size_t number = clt_kv_number_bytes(b->type.k), v_number = clt_kv_number_bytes(b->type.v);
+    int step = b->type.k == CLT_Q8_0 ? CLT_QBLOCK : TILE;
     size_t tile_bytes = (size_t)step * S * number;
     int c0 = b->lo / HALF * HALF, columns = (b->hi - c0 + HALF - 1) / HALF * HALF;
     memset(b->s, 0, (size_t)b->n * sizeof b->s[0]);
-    if (b->type == CLT_F32)
-        batch_prefetch(b, b->chunk->k, 0, tile_bytes);
+    if (b->type.k == CLT_F32)
+        batch_prefetch(b, b->type.k, b->chunk->k, 0, tile_bytes);
     for (int64_t d0 = 0; d0 < b->head_dim; d0 += step) {
         int nd = (int)(b->head_dim - d0 < step ? b->head_dim - d0 : step);
         size_t at = (size_t)d0 * S * number;
         const float *keys = (const float *)(const void *)(b->chunk->k + at), *k_scale = NULL;
         if (d0 + step < b->head_dim)
-            batch_prefetch(b, b->chunk->k, at + tile_bytes, tile_bytes);
-        batch_prefetch(b, b->chunk->v, at, tile_bytes);
-        if (b->type != CLT_F32) {
-            b->ops->widen(b->type, b->chunk->k + at + (size_t)c0 * number, S, nd, columns, b->tile + c0);
+            batch_prefetch(b, b->type.k, b->chunk->k, at + tile_bytes, tile_bytes);
+        batch_prefetch(b, b->type.v, b->chunk->v, (size_t)d0 * S * v_number, (size_t)step * S * v_number);
+        if (b->type.k != CLT_F32) {
+            b->ops->widen(b->type.k, b->chunk->k + at + (size_t)c0 * number, S, nd, columns, b->tile + c0);
             keys = b->tile;
         }
-        if (b->type == CLT_Q8_0)
+        if (b->type.k == CLT_Q8_0)
             k_scale = clt_kv_scales(b->chunk->k, b->head_dim) + d0 / CLT_QBLOCK * S;
         for (int i = 0; i < b->n_groups; i++)
             group_scores(b, &b->groups[i], d0, nd, keys, k_scale);
@@ -148,7 +148,7 @@ static void group_blend(batch *b, const group *g, const float *values, int64_t l
         const float *p[GROUP];
         float *o[GROUP];
         for (int r = 0; r < s->n; r++) {
-            p[r] = b->type == CLT_Q8_0 ? b->weights[s->who[r]] : b->s[s->who[r]];
+            p[r] = b->type.v == CLT_Q8_0 ? b->weights[s->who[r]] : b->s[s->who[r]];
             o[r] = b->out[s->who[r]];
         }
         b->ops->blend(s->n, s->begin, s->end, p, values, ldv, halves, o);
@@ -157,27 +157,27 @@ static void group_blend(batch *b, const group *g, const float *values, int64_t l
 
 /* Rows lo … hi of the values in columns [d0, d0 + w) as floats; row 0 is where the result points, *ldv apart. */
 static const float *batch_values(batch *b, int64_t d0, int w, int64_t *ldv) {
-    size_t number = clt_kv_number_bytes(b->type);
-    if (b->type == CLT_F32 && w % HALF == 0) {
+    size_t number = clt_kv_number_bytes(b->type.v);
+    if (b->type.v == CLT_F32 && w % HALF == 0) {
         *ldv = b->head_dim;
         return (const float *)(const void *)b->chunk->v + d0;
     }
     if (w % HALF != 0)
         memset(b->tile, 0, sizeof b->tile);
     const uint8_t *src = b->chunk->v + (size_t)(b->lo * b->head_dim + d0) * number;
-    b->ops->widen(b->type, src, b->head_dim, b->hi - b->lo, w, b->tile + b->lo * TILE);
+    b->ops->widen(b->type.v, src, b->head_dim, b->hi - b->lo, w, b->tile + b->lo * TILE);
     *ldv = TILE;
     return b->tile;
 }
 
 static void batch_blend(batch *b) {
-    int step = b->type == CLT_Q8_0 ? CLT_QBLOCK : TILE;
+    int step = b->type.v == CLT_Q8_0 ? CLT_QBLOCK : TILE;
     for (int64_t d0 = 0; d0 < b->head_dim; d0 += step) {
         int w = (int)(b->head_dim - d0 < step ? b->head_dim - d0 : step);
         int64_t ldv;
         const float *values = batch_values(b, d0, w, &ldv);
         const float *v_scale = clt_kv_scales(b->chunk->v, b->head_dim) + d0 / CLT_QBLOCK * S;
-        for (int r = 0; b->type == CLT_Q8_0 && r < b->n; r++)
+        for (int r = 0; b->type.v == CLT_Q8_0 && r < b->n; r++)
             for (int j = 0; j < S; j++)
                 b->weights[r][j] = b->s[r][j] * v_scale[j];
         memset(b->out, 0, (size_t)b->n * sizeof b->out[0]);
@@ -188,7 +188,7 @@ static void batch_blend(batch *b) {
     }
 }
 
-void clt_attn_tiles(const clt_attn_ops *ops, clt_type t, int64_t head_dim, const clt_kv_chunk *c, const float *q,
+void clt_attn_tiles(const clt_attn_ops *ops, clt_kv_types t, int64_t head_dim, const clt_kv_chunk *c, const float *q,
                     int64_t ldq, int R, const int *lo, const int *hi, float scale, float *m, float *l, float *o,
                     int64_t ldo) {
     batch b; /* 40 kB: not worth clearing */

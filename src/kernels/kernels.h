@@ -53,6 +53,7 @@ typedef struct clt_acts {
 typedef struct clt_kv_chunk {
     const uint8_t *k, *v;  /* clt_kv_chunk_bytes(type, Dh) each */
 } clt_kv_chunk;
+typedef struct clt_kv_types { clt_type k, v; } clt_kv_types;
 size_t clt_kv_chunk_bytes(clt_type t, int64_t head_dim); /* of one side (K or V), a multiple of 64 */
 
 typedef struct clt_kernels {
@@ -79,7 +80,7 @@ typedef struct clt_kernels {
 
     /* Stores one position's key and value (Dh numbers each) at slot (0..63) of a chunk. F16 clamps to +-65504 where others
      * give infinity; NaN stays NaN (in Q8_0, a block with a number that is not finite becomes NaN). */
-    void (*kv_store)(clt_type t, int64_t head_dim, uint8_t *k_chunk, uint8_t *v_chunk, int slot, const float *k, const float *v);
+    void (*kv_store)(clt_kv_types t, int64_t head_dim, uint8_t *k_chunk, uint8_t *v_chunk, int slot, const float *k, const float *v);
     /* Partial attention of R queries over one chunk. Query r sees slots [lo[r], hi[r]) (empty allowed). For each r with a
      * nonempty range: s_j = scale * sum_d q[r][d] k[j][d] (ascending d, fma); m[r] = max s; p_j = exp(s_j - m);
      * l[r] = sum p_j (CLT_LANES rule over slot index, unseen slots count as 0); o[r][d] = sum_j p_j v[j][d] (ascending j, fma).
@@ -87,7 +88,7 @@ typedef struct clt_kernels {
      * count as (p_j * scale of the value block) times int8. Empty range: m = -inf, l = 0, o = 0. A NaN among the scores a
      * query sees makes m, l and o NaN. What lies in slots outside [lo, hi) never matters, be it NaN. q [R][ldq], o [R][ldo];
      * any R; many queries per call are cheaper than many calls. Uses 45 kB of stack. */
-    void (*attn_chunk)(clt_type t, int64_t head_dim, const clt_kv_chunk *c, const float *q, int64_t ldq, int R,
+    void (*attn_chunk)(clt_kv_types t, int64_t head_dim, const clt_kv_chunk *c, const float *q, int64_t ldq, int R,
                        const int *lo, const int *hi, float scale, float *m, float *l, float *o, int64_t ldo);
     /* Merges a later partial result (m2, l2, o2) into (m, l, o); a partial with m2 = -inf changes nothing and a first
      * partial (m = -inf) is taken over as it is. */

@@ -11,7 +11,8 @@
 #include "vec_levels.h"
 
 enum { S = CLT_ATTN_CHUNK, WIDEST = 512, MOST = 70 };
-static const clt_type types[] = {CLT_F32, CLT_F16, CLT_Q8_0};
+enum { N_TYPES = 5 };
+static const clt_kv_types types[N_TYPES] = {{CLT_F32, CLT_F32}, {CLT_F16, CLT_F16}, {CLT_Q8_0, CLT_Q8_0}, {CLT_F16, CLT_Q8_0}, {CLT_Q8_0, CLT_F32}};
 static const char *const type_names[] = {"F32", "F16", "Q8_0"};
 
 typedef struct problem {
@@ -31,7 +32,7 @@ typedef struct answer {
 static problem p; /* too large for the stack */
 static answer want, got;
 
-static void fill_chunk(const clt_kernels *k, clt_type t, int64_t head_dim, uint64_t *seed, float top) {
+static void fill_chunk(const clt_kernels *k, clt_kv_types t, int64_t head_dim, uint64_t *seed, float top) {
     float key[WIDEST], value[WIDEST];
     p.head_dim = head_dim;
     p.chunk = (clt_kv_chunk){p.k, p.v};
@@ -52,7 +53,7 @@ static void fill_queries(int R, uint64_t *seed, float top) {
         p.q[i] = draw_float(seed, top);
 }
 
-static void run(const clt_kernels *k, clt_type t, answer *a) {
+static void run(const clt_kernels *k, clt_kv_types t, answer *a) {
     memset(a, 0x5a, sizeof *a);
     k->attn_chunk(t, p.head_dim, &p.chunk, p.q, p.ldq, p.R, p.lo, p.hi, p.scale, a->m, a->l, a->o, p.head_dim + 5);
 }
@@ -74,12 +75,12 @@ static double stored(clt_type t, const uint8_t *side, bool keys, int64_t d, int 
     return ((const int8_t *)side)[at] * (double)clt_kv_scales(side, p.head_dim)[d / 32 * S + slot];
 }
 
-static void compare_with_double(clt_type t, const answer *a, int r) {
+static void compare_with_double(clt_kv_types t, const answer *a, int r) {
     double s[S], top = -INFINITY, sum = 0;
     for (int j = p.lo[r]; j < p.hi[r]; j++) {
         s[j] = 0;
         for (int64_t d = 0; d < p.head_dim; d++)
-            s[j] += (double)p.q[r * p.ldq + d] * stored(t, p.k, true, d, j);
+            s[j] += (double)p.q[r * p.ldq + d] * stored(t.k, p.k, true, d, j);
         s[j] *= (double)p.scale;
         top = fmax(top, s[j]);
     }
@@ -90,7 +91,7 @@ static void compare_with_double(clt_type t, const answer *a, int r) {
     for (int64_t d = 0; d < p.head_dim; d++) {
         double o = 0;
         for (int j = p.lo[r]; j < p.hi[r]; j++)
-            o += s[j] * stored(t, p.v, false, d, j);
+            o += s[j] * stored(t.v, p.v, false, d, j);
         assert_true(fabs((double)a->o[r * (p.head_dim + 5) + d] - o) < 3e-4);
     }
 }
@@ -101,7 +102,7 @@ static void chunk_matches_double(void **state) {
     vec_level levels[MAX_LEVELS];
     uint64_t seed = 5;
     for (int l = 0, n = vec_levels(levels); l < n; l++) {
-        for (int t = 0; t < 3; t++) {
+        for (int t = 0; t < N_TYPES; t++) {
             for (size_t w = 0; w < sizeof widths / sizeof *widths; w++) {
                 fill_chunk(&levels[l].k, types[t], widths[w], &seed, 1.0f);
                 fill_queries(9, &seed, 1.0f);
@@ -138,7 +139,7 @@ static void levels_agree(void **state) {
     vec_level levels[MAX_LEVELS];
     int n_levels = vec_levels(levels), round = 0;
     uint64_t seed = 17;
-    for (int t = 0; t < 3; t++) {
+    for (int t = 0; t < N_TYPES; t++) {
         for (size_t w = 0; w < sizeof widths / sizeof *widths; w++) {
             fill_chunk(&levels[0].k, types[t], widths[w], &seed, 3.0f);
             for (int i = 0; i < 14; i++, round++) {
@@ -160,7 +161,7 @@ static void rows_are_independent(void **state) {
     vec_level levels[MAX_LEVELS];
     uint64_t seed = 23;
     for (int l = 0, n = vec_levels(levels); l < n; l++) {
-        for (int t = 0; t < 3; t++) {
+        for (int t = 0; t < N_TYPES; t++) {
             fill_chunk(&levels[l].k, types[t], 100, &seed, 2.0f);
             fill_queries(40, &seed, 1.0f);
             pick_ranges(4, &seed);
@@ -185,7 +186,7 @@ static void unseen_slots_do_not_matter(void **state) {
     vec_level levels[MAX_LEVELS];
     uint64_t seed = 29;
     for (int l = 0, n = vec_levels(levels); l < n; l++) {
-        for (int t = 0; t < 3; t++) {
+        for (int t = 0; t < N_TYPES; t++) {
             for (int round = 0; round < 30; round++) {
                 float key[WIDEST], value[WIDEST];
                 int64_t width = widths[round % 3];
@@ -229,11 +230,11 @@ static void empty_ranges_give_nothing(void **state) {
     vec_level levels[MAX_LEVELS];
     uint64_t seed = 31;
     for (int l = 0, n = vec_levels(levels); l < n; l++) {
-        fill_chunk(&levels[l].k, CLT_F16, 64, &seed, 1.0f);
+        fill_chunk(&levels[l].k, (clt_kv_types){CLT_F16, CLT_F16}, 64, &seed, 1.0f);
         fill_queries(3, &seed, 1.0f);
         memcpy(p.lo, (int[]){5, 64, 0}, 3 * sizeof(int));
         memcpy(p.hi, (int[]){5, 0, 0}, 3 * sizeof(int));
-        run(&levels[l].k, CLT_F16, &got);
+        run(&levels[l].k, (clt_kv_types){CLT_F16, CLT_F16}, &got);
         for (int r = 0; r < 3; r++) {
             assert_true(got.m[r] == -INFINITY && bits_from_float(got.l[r]) == 0);
             for (int d = 0; d < 64; d++)
@@ -247,7 +248,7 @@ static void damage_stays_visible(void **state) {
     vec_level levels[MAX_LEVELS];
     uint64_t seed = 37;
     for (int l = 0, n = vec_levels(levels); l < n; l++) {
-        for (int t = 0; t < 3; t++) {
+        for (int t = 0; t < N_TYPES; t++) {
             float key[64] = {1.0f}, value[64] = {1.0f};
             fill_chunk(&levels[l].k, types[t], 64, &seed, 1.0f);
             fill_queries(2, &seed, 1.0f);
@@ -278,7 +279,7 @@ static void zero_scores_have_one_sign(void **state) {
         p.head_dim = 4;
         for (int slot = 0; slot < S; slot++) {
             key[3] = slot % 3 == positive - 1 ? 0x1p-149f : -0x1p-149f;
-            levels[l].k.kv_store(CLT_F32, 4, p.k, p.v, slot, key, value);
+            levels[l].k.kv_store((clt_kv_types){CLT_F32, CLT_F32}, 4, p.k, p.v, slot, key, value);
         }
         p.chunk = (clt_kv_chunk){p.k, p.v};
         p.R = 1;
@@ -287,7 +288,7 @@ static void zero_scores_have_one_sign(void **state) {
         memcpy(p.q, (float[]){0, 0, 0, 0x1p-20f}, 4 * sizeof(float));
         p.lo[0] = 0;
         p.hi[0] = S;
-        run(&levels[l].k, CLT_F32, &got);
+        run(&levels[l].k, (clt_kv_types){CLT_F32, CLT_F32}, &got);
         assert_true(bits_from_float(got.m[0]) == 0 && got.l[0] == 64.0f && got.o[3] == 256.0f);
     }
 }
@@ -301,7 +302,7 @@ static void store_rounds_and_clamps(void **state) {
                                       0x1p-24f, 0.0f, 0x1p-23f, -0.0f};
     vec_level levels[MAX_LEVELS];
     for (int l = 0, n = vec_levels(levels); l < n; l++) {
-        levels[l].k.kv_store(CLT_F16, N, p.k, p.v, 13, x, x);
+        levels[l].k.kv_store((clt_kv_types){CLT_F16, CLT_F16}, N, p.k, p.v, 13, x, x);
         for (int d = 0; d < N; d++) {
             float k = clt_f16_to_f32(((uint16_t *)(void *)p.k)[d * S + 13]);
             float v = clt_f16_to_f32(((uint16_t *)(void *)p.v)[13 * N + d]);
@@ -321,7 +322,7 @@ static void store_quantizes_blocks(void **state) {
         x[i] = 1e-38f;                 /* as good as zero */
     for (int l = 0, n = vec_levels(levels); l < n; l++) {
         p.head_dim = 40;
-        levels[l].k.kv_store(CLT_Q8_0, 40, p.k, p.v, 63, x, x);
+        levels[l].k.kv_store((clt_kv_types){CLT_Q8_0, CLT_Q8_0}, 40, p.k, p.v, 63, x, x);
         for (int d = 0; d < 40; d++) {
             double limit = d < 32 ? 1.0 / 127.0 + 1e-6 : 1e-30;
             assert_true(fabs(stored(CLT_Q8_0, p.k, true, d, 63) - (double)x[d]) < limit);
@@ -329,7 +330,7 @@ static void store_quantizes_blocks(void **state) {
         }
         assert_int_equal(((int8_t *)p.k)[63], -127);
         x[33] = INFINITY;
-        levels[l].k.kv_store(CLT_Q8_0, 40, p.k, p.v, 63, x, x);
+        levels[l].k.kv_store((clt_kv_types){CLT_Q8_0, CLT_Q8_0}, 40, p.k, p.v, 63, x, x);
         assert_true(isnan(stored(CLT_Q8_0, p.v, false, 35, 63)) && !isnan(stored(CLT_Q8_0, p.v, false, 31, 63)));
         x[33] = 0.0f;
     }
@@ -343,10 +344,10 @@ static void store_touches_one_slot(void **state) {
     uint64_t seed = 41;
     float x[70], y[70];
     int n_levels = vec_levels(levels);
-    for (int t = 0; t < 3; t++) {
+    for (int t = 0; t < N_TYPES; t++) {
         for (int64_t width = 2; width <= 70; width += 2) {
-            size_t bytes = clt_kv_chunk_bytes(types[t], width);
-            assert_true(bytes % 64 == 0 && bytes <= sizeof p.k);
+            size_t k_bytes = clt_kv_chunk_bytes(types[t].k, width), v_bytes = clt_kv_chunk_bytes(types[t].v, width);
+            assert_true(k_bytes % 64 == 0 && k_bytes <= sizeof p.k && v_bytes % 64 == 0);
             for (int64_t d = 0; d < width; d++) {
                 x[d] = draw_float(&seed, 9.0f);
                 y[d] = draw_float(&seed, 9.0f);
@@ -362,13 +363,14 @@ static void store_touches_one_slot(void **state) {
                 assert_memory_equal(p.k, k0, sizeof k0);
                 assert_memory_equal(p.v, v0, sizeof v0);
             }
-            size_t number = clt_kv_number_bytes(types[t]), changed = 0;
-            for (size_t i = 0; i < bytes; i++)
+            size_t number = clt_kv_number_bytes(types[t].v), changed = 0;
+            for (size_t i = 0; i < v_bytes; i++)
                 if (p.v[i] != 0xa5 && i < (size_t)width * S * number) {
                     changed++;
                     assert_true(i / ((size_t)width * number) == (size_t)(width % S));
                 }
             assert_true(changed > 0);
+            number = clt_kv_number_bytes(types[t].k);
             for (size_t i = 0; i < (size_t)width * S * number; i++)
                 if (p.k[i] != 0xa5)
                     assert_true(i / number % S == (size_t)(width % S));
