@@ -139,6 +139,7 @@ static int bench(const char *filter, int threads)
             snprintf(name, sizeof name, "%s %s", clt_type_name(matrix_types[i]), clt_cpu_level_name(k->level));
             if (!strstr(name, filter))
                 continue;
+            bench_shape(k, matrix_types[i], 2048, 768, threads);
             bench_shape(k, matrix_types[i], 640, 2048, threads);
             bench_shape(k, matrix_types[i], 10240, 2560, threads);
             bench_shape(k, matrix_types[i], 262144, 512, threads);
