@@ -37,13 +37,17 @@ size_t clt_mat_panel_bytes(clt_type t, int64_t cols);
  * start of the whole packed matrix. The packing is the same on every CPU level. */
 void clt_mat_pack(clt_type t, int64_t rows, int64_t cols, const uint8_t *src, uint8_t *dst, int64_t p0, int64_t p1);
 
+/* Steps from 0 to the largest number of a block. A little above 127: the largest still rounds to code 127, with an error below
+ * half a step like any other, and all steps are finer. */
+#define CLT_Q8_STEPS 127.3f
+
 /* ---- activations: T rows of K numbers, with their 8-bit form beside them ---- */
 typedef struct clt_acts {
     int64_t cols;         /* K */
     const float *x;       /* [T][ldx] */
     int64_t ldx;
-    int8_t *q;            /* [T][Kp]: rne(x * 127 / max|x| of the block of 32), Kp = K rounded up to 32, tail zero */
-    float *d;             /* [T][Kp/32]: max|x| / 127; 0 for a block of zeros */
+    int8_t *q;            /* [T][Kp]: rne(x * CLT_Q8_STEPS / max|x| of the block of 32), Kp = K rounded up to 32, tail zero */
+    float *d;             /* [T][Kp/32]: max|x| / CLT_Q8_STEPS; 0 for a block of zeros */
     int16_t *sums;        /* [T][Kp/16]: sums of q over halves of blocks */
 } clt_acts;
 

@@ -22,8 +22,8 @@ static void quantize_block(const float *x, int8_t *q, float *d, int16_t *sums)
         v[i] = _mm256_loadu_ps(x + 8 * i);
         m = _mm256_max_ps(_mm256_and_ps(v[i], magnitude), m); /* the second operand wins against NaN */
     }
-    float largest = largest_of(m), inverse = largest > 0 ? 127 / largest : 0;
-    *d = largest / 127;
+    float largest = largest_of(m), inverse = largest > 0 ? CLT_Q8_STEPS / largest : 0;
+    *d = largest / CLT_Q8_STEPS;
     CLT_UNROLL
     for (int i = 0; i < 4; i++) {
         __m256 y = _mm256_mul_ps(v[i], _mm256_set1_ps(inverse));

@@ -19,8 +19,8 @@ static void quantize_block(const float *x, int8_t *q, float *d, int16_t *sums)
     for (int i = 0; i < CLT_QBLOCK; i++)
         if (fabsf(x[i]) > largest)
             largest = fabsf(x[i]);
-    float inverse = largest > 0 ? 127 / largest : 0;
-    *d = largest / 127;
+    float inverse = largest > 0 ? CLT_Q8_STEPS / largest : 0;
+    *d = largest / CLT_Q8_STEPS;
     for (int h = 0; h < 2; h++) {
         int sum = 0;
         for (int i = 16 * h; i < 16 * h + 16; i++) {

@@ -17,7 +17,7 @@ static void check_rows(const clt_acts *a, const float *x, int64_t t)
             v[i] = b * 32 + i < a->cols ? x[t * a->ldx + b * 32 + i] : 0;
             largest = fmaxf(largest, fabsf(v[i])); /* fmaxf passes over NaN */
         }
-        float inverse = largest > 0 ? 127 / largest : 0, d = largest / 127;
+        float inverse = largest > 0 ? CLT_Q8_STEPS / largest : 0, d = largest / CLT_Q8_STEPS;
         assert_memory_equal(&d, &a->d[t * blocks + b], sizeof d);
         int sums[2] = {0};
         for (int i = 0; i < 32; i++) {
@@ -63,13 +63,13 @@ static void test_random(void **state)
         }
 }
 
-/* With a largest of 127 every half is a tie. */
+/* With a largest of CLT_Q8_STEPS every half is a tie. */
 static void test_ties(void **state)
 {
     static float x[T * 256];
     (void)state;
     for (int i = 0; i < T * 256; i++)
-        x[i] = i % 32 == 0 ? 127 : (float)(i % 254) * 0.5f - 63.5f;
+        x[i] = i % 32 == 0 ? CLT_Q8_STEPS : (float)(i % 254) * 0.5f - 63.5f;
     check_all_levels(256, x, 256);
 }
 
