@@ -142,30 +142,41 @@ static bool prepare(clt_net *n) {
 
 /* ---- packing ---- */
 
-enum { PACK_PANELS = 16 }; /* panels per task */
+enum {
+    PACK_PANELS = 16,           /* panels per task */
+    PACK_SLICE_BYTES = 32 << 20 /* of the file that are resident at a time: weights are never held twice */
+};
 
 typedef struct pack_ctx {
     const job *j;
     uint8_t *dst;
     const uint8_t *src;
-    int64_t panels;
+    int64_t first, end; /* panels */
 } pack_ctx;
 
 static void pack_task(void *ctx, int task, int thread) {
     (void)thread;
     const pack_ctx *c = ctx;
-    int64_t p0 = (int64_t)task * PACK_PANELS, p1 = p0 + PACK_PANELS < c->panels ? p0 + PACK_PANELS : c->panels;
+    int64_t p0 = c->first + (int64_t)task * PACK_PANELS, p1 = p0 + PACK_PANELS < c->end ? p0 + PACK_PANELS : c->end;
     clt_mat_pack(c->j->tensor->type, c->j->rows, c->j->tensor->dims[0], c->src, c->dst, p0, p1);
+}
+
+static void pack_one(clt_net *n, const job *j) {
+    const clt_tensor *t = j->tensor;
+    size_t panel_bytes = clt_mat_panel_bytes(t->type, t->dims[0]);
+    int64_t panels = (j->rows + CLT_PANEL - 1) / CLT_PANEL, slice = (int64_t)(PACK_SLICE_BYTES / panel_bytes) + 1;
+    pack_ctx c = {.j = j, .dst = n->packed + j->offset, .src = clt_tensor_row(t, j->first_row)};
+    for (; c.first < panels; c.first = c.end) {
+        c.end = c.first + slice < panels ? c.first + slice : panels;
+        clt_pool_run(n->pool, pack_task, &c, (int)((c.end - c.first + PACK_PANELS - 1) / PACK_PANELS));
+        clt_file_release(n->model->file, t);
+    }
+    *j->mat = (clt_mat){t->type, j->rows, t->dims[0], c.dst, panel_bytes};
 }
 
 static clt_status pack(clt_net *n, const plan *p, bool (*progress)(void *, double), void *user, clt_err *err) {
     for (size_t i = 0; i < p->n; i++) {
-        const job *j = &p->jobs[i];
-        const clt_tensor *t = j->tensor;
-        pack_ctx c = {j, n->packed + j->offset, clt_tensor_row(t, j->first_row), (j->rows + CLT_PANEL - 1) / CLT_PANEL};
-        clt_pool_run(n->pool, pack_task, &c, (int)((c.panels + PACK_PANELS - 1) / PACK_PANELS));
-        *j->mat = (clt_mat){t->type, j->rows, t->dims[0], c.dst, clt_mat_panel_bytes(t->type, t->dims[0])};
-        if (i + 1 == p->n || p->jobs[i + 1].tensor != t) clt_file_release(n->model->file, t);
+        pack_one(n, &p->jobs[i]);
         if (progress && !progress(user, (double)(i + 1) / (double)p->n)) return clt_fail(err, CLT_E_CANCELLED, "loading was cancelled");
     }
     return CLT_OK;
