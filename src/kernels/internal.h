@@ -96,5 +96,6 @@ void clt_vec_fill_avx512(clt_kernels *k);
 #undef CLT_DECLARE_LEVEL
 /* The float types of a level's clt_matmul. */
 void clt_matmul_floats_avx2(const clt_mat *m, const clt_acts *a, int64_t T, float *y, int64_t ldy, int64_t p0, int64_t p1);
+void clt_matmul_floats_avx512(const clt_mat *m, const clt_acts *a, int64_t T, float *y, int64_t ldy, int64_t p0, int64_t p1);
 
 #endif

@@ -239,5 +239,5 @@ void clt_matmul_avx512vnni(const clt_mat *m, const clt_acts *a, int64_t T, float
     if (clt_mat_wants_q8(m->type))
         clt_matmul_panels(multiply[m->type], m, a, T, y, ldy, p0, p1);
     else
-        clt_matmul_floats_avx2(m, a, T, y, ldy, p0, p1);
+        clt_matmul_floats_avx512(m, a, T, y, ldy, p0, p1);
 }

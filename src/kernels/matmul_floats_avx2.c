@@ -52,28 +52,33 @@ CLT_INLINE void multiply_tile(clt_type t, int P, int R, const clt_mat *m, const 
         }
 }
 
-/* Rows in sixes against one panel, which stays in cache; the last few rows against four panels at a time. */
+/* R rows from t0 on against all panels of the range, P at a time; the last panels one at a time. */
+CLT_INLINE void multiply_rows(clt_type t, int P, int R, const clt_mat *m, const clt_acts *a, int64_t t0, float *y,
+                              int64_t ldy, int64_t p0, int64_t p1)
+{
+    int64_t p = p0;
+    for (; p + P <= p1; p += P)
+        multiply_tile(t, P, R, m, a, p, t0, y, ldy);
+    for (; P > 1 && p < p1; p++)
+        multiply_tile(t, 1, R, m, a, p, t0, y, ldy);
+}
+
+/* Rows in sixes against one panel after another, each of which stays in cache; then the last few rows, all together. */
 CLT_INLINE void multiply_range(clt_type t, const clt_mat *m, const clt_acts *a, int64_t T, float *y, int64_t ldy,
                                int64_t p0, int64_t p1)
 {
-    int64_t sixes = T - T % 6, p;
+    int64_t sixes = T - T % ROWS_MAX;
 
-    for (p = p0; sixes > 0 && p < p1; p++)
-        for (int64_t t0 = 0; t0 < sixes; t0 += 6)
-            multiply_tile(t, 1, 6, m, a, p, t0, y, ldy);
-    for (int64_t t0 = sixes; t0 < T; t0 += T - t0 >= 3 ? 3 : 1) {
-        bool three = T - t0 >= 3;
-        for (p = p0; p < p1; p += three ? 2 : 4) {
-            if (three && p + 2 <= p1)
-                multiply_tile(t, 2, 3, m, a, p, t0, y, ldy);
-            else if (three)
-                multiply_tile(t, 1, 3, m, a, p, t0, y, ldy);
-            else if (p + 4 <= p1)
-                multiply_tile(t, 4, 1, m, a, p, t0, y, ldy);
-            else
-                for (int64_t last = p; last < p1; last++)
-                    multiply_tile(t, 1, 1, m, a, last, t0, y, ldy);
-        }
+    for (int64_t p = p0; p < p1; p++)
+        for (int64_t t0 = 0; t0 < sixes; t0 += ROWS_MAX)
+            multiply_tile(t, 1, ROWS_MAX, m, a, p, t0, y, ldy);
+    switch (T - sixes) {
+    case 5: multiply_rows(t, 1, 5, m, a, sixes, y, ldy, p0, p1); break;
+    case 4: multiply_rows(t, 1, 4, m, a, sixes, y, ldy, p0, p1); break;
+    case 3: multiply_rows(t, 2, 3, m, a, sixes, y, ldy, p0, p1); break;
+    case 2: multiply_rows(t, 2, 2, m, a, sixes, y, ldy, p0, p1); break;
+    case 1: multiply_rows(t, 4, 1, m, a, sixes, y, ldy, p0, p1); break;
+    default: break;
     }
 }
 
