@@ -1,6 +1,7 @@
 /* What `show` prints: configuration, tensors and the memory plan of an opened model, as JSON or as text for a person.
  *
- * Shapes follow the file: a GGUF lists the innermost dimension (columns) first, a Hugging Face folder last ("shape_order"). */
+ * Shapes follow the file: a GGUF lists the innermost dimension (columns) first, a Hugging Face folder last; "shape_order"
+ * says which. */
 #include <string.h>
 #include "base/json.h"
 #include "engine/impl.h"
@@ -215,8 +216,8 @@ static void say_model(const culet_engine *e, clt_buf *out) {
     const culet_model_info *i = &e->info;
     const clt_config *c = &e->model.config;
     clt_buf_printf(out, "%s\n", i->path);
-    clt_buf_printf(out, "model      %s%s%s (%s), %s, %.1f MiB, %.1f M parameters\n", i->family, *i->name ? ", " : "", i->name,
-                   i->architecture, i->format, mib(i->file_bytes), (double)i->parameters / 1e6);
+    clt_buf_printf(out, "model      %s%s%s (%s), %s, %.1f MiB, %.1f M parameters\n", i->family, *i->name ? ", " : "",
+                   i->name, i->architecture, i->format, mib(i->file_bytes), (double)i->parameters / 1e6);
     clt_buf_printf(out, "shape      %d layers, width %d, %d heads, vocabulary %d, context up to %d, window %d\n", c->layers,
                    c->width, i->heads, c->vocab, c->context_limit, c->window);
     if (c->experts > 0) clt_buf_printf(out, "experts    %d, %d used per token\n", c->experts, c->experts_used);
@@ -224,8 +225,8 @@ static void say_model(const culet_engine *e, clt_buf *out) {
     else
         clt_buf_printf(out, "template   %s%s%s\n", i->template_name, i->template_recognised ? "" : " (nearest) ",
                        i->template_recognised ? "" : i->template_digest);
-    clt_buf_printf(out, "sampling   temperature %g, top-k %d, top-p %g\n", (double)i->sampling.temperature, i->sampling.top_k,
-                   (double)i->sampling.top_p);
+    clt_buf_printf(out, "sampling   temperature %g, top-k %d, top-p %g\n", (double)i->sampling.temperature,
+                   i->sampling.top_k, (double)i->sampling.top_p);
     say_ids(out, "end ids    ", i->end_ids, i->n_end_ids);
     if (i->n_suppressed_ids) say_ids(out, "suppressed ", i->suppressed_ids, i->n_suppressed_ids);
 }

@@ -58,7 +58,7 @@ static clt_status read_template_file(culet_engine *e, const char *path, const cl
         e->has_chat = e->chat.recognised;
         if (!e->has_chat) {
             status = clt_fail(err, CLT_E_UNSUPPORTED, "%s: not a chat template of Gemma that is known here", path);
-            clt_hint(err, "culet renders the official templates of Gemma 3 and Gemma 4; leave the file out to use the model's own");
+            clt_hint(err, "culet renders the official templates of Gemma 3 and Gemma 4; without this file, the model's own");
         }
     }
     clt_buf_free(&text);
@@ -88,7 +88,7 @@ static void add_id(int32_t *list, size_t *n, size_t cap, int32_t id) {
     if (*n < cap) list[(*n)++] = id;
 }
 
-/* A GGUF file without a list of end ids names one (end of text) and means more: those that end a turn of an instruct model. */
+/* A GGUF file without a list of end ids names one (end of text) and means more: what ends a turn of an instruct model. */
 static bool end_ids_are_complete(const culet_engine *e) {
     if (e->model.n_end_ids == 0) return false;
     return clt_file_get_kind(e->file) == CLT_FILE_HF || clt_file_meta_find(e->file, "tokenizer.ggml.eos_token_ids");

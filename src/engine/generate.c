@@ -46,7 +46,8 @@ static clt_status prepare(run *r, clt_err *err) {
     const culet_generate_params *p = r->p;
     size_t context = (size_t)r->s->context;
     if (p->n_prompt == 0) return clt_fail(err, CLT_E_USAGE, "generate: the prompt is empty");
-    if (p->max_tokens < -1) return clt_fail(err, CLT_E_USAGE, "max_tokens: %d is less than -1 (-1 = no limit)", p->max_tokens);
+    if (p->max_tokens < -1)
+        return clt_fail(err, CLT_E_USAGE, "max_tokens: %d is less than -1 (-1 = no limit)", p->max_tokens);
     clt_status status = read_sampling(r, err);
     if (status == CLT_OK) status = clt_stops_init(&r->stops, p->stops, p->n_stops, err);
     if (status == CLT_OK) status = clt_reply_create(r->s->engine->vocab, p->in_thought, p->raw, &r->parser, err);
@@ -112,7 +113,8 @@ static clt_status take(run *r, int32_t id, clt_err *err) {
     clt_status status = CLT_OK;
     clt_session_append(r->s, id);
     r->ids[r->n++] = id;
-    if (!is_end_id(r->s->engine, id)) status = clt_reply_push(r->parser, id, err); /* one that ignore_eos let through is mute */
+    /* An end id that ignore_eos let through is mute. */
+    if (!is_end_id(r->s->engine, id)) status = clt_reply_push(r->parser, id, err);
     if (status == CLT_OK && !show_new(r, false)) status = cancel(r, err);
     return status;
 }

@@ -1,5 +1,5 @@
-/* Opening a model: a path or name in, an engine out; and closing it. Every check that can fail does so here, before the first
- * weight is prepared. What the model says about itself is read in facts.c. */
+/* Opening a model: a path or name in, an engine out; and closing it. Every check that can fail does so here, before the
+ * first weight is prepared. What the model says about itself is read in facts.c. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

@@ -28,7 +28,8 @@
 
 #if !CLT_HAVE_ZSTD
 
-culet_status culet_session_save(const culet_session *s, const char *path, const char *extra, size_t extra_len, culet_error *err) {
+culet_status culet_session_save(const culet_session *s, const char *path, const char *extra, size_t extra_len,
+                                culet_error *err) {
     clt_err inner;
     (void)s, (void)path, (void)extra, (void)extra_len;
     return clt_report(clt_fail_not_built(&inner, "saved sessions", "libzstd-dev"), &inner, err);
@@ -137,18 +138,20 @@ static clt_status pack(const uint8_t *content, const header *h, uint8_t *file, s
     ZSTD_CCtx_setParameter(z, ZSTD_c_checksumFlag, 1);
     size_t done = ZSTD_compress2(z, file + HEADER, *bytes, content, (size_t)h->content_bytes);
     ZSTD_freeCCtx(z);
-    if (ZSTD_isError(done)) return clt_fail(err, CLT_E_FAILED, "saved session: cannot compress: %s", ZSTD_getErrorName(done));
+    if (ZSTD_isError(done))
+        return clt_fail(err, CLT_E_FAILED, "saved session: cannot compress: %s", ZSTD_getErrorName(done));
     *bytes = done;
     return CLT_OK;
 }
 
-culet_status culet_session_save(const culet_session *s, const char *path, const char *extra, size_t extra_len, culet_error *err) {
+culet_status culet_session_save(const culet_session *s, const char *path, const char *extra, size_t extra_len,
+                                culet_error *err) {
     clt_err inner;
     clt_status status = CLT_OK;
     header h;
     if (extra_len > max_extra)
-        return clt_report(clt_fail(&inner, CLT_E_USAGE, "%s: a document of %zu bytes is too large to be saved", path, extra_len),
-                          &inner, err);
+        return clt_report(clt_fail(&inner, CLT_E_USAGE, "%s: a document of %zu bytes is too large", path, extra_len), &inner,
+                          err);
     describe(s, extra ? extra_len : 0, &h);
     size_t content_bytes = (size_t)h.content_bytes, room = ZSTD_compressBound(content_bytes), frame = room;
     uint8_t *content = clt_pages_alloc(content_bytes), *file = clt_pages_alloc(HEADER + room);
@@ -207,7 +210,8 @@ static clt_status check_header(const culet_session *s, const char *path, const h
         return clt_hint(err, "open the session with the same -ctk and -ctv");
     }
     if (h->tokens > (uint32_t)s->context) {
-        clt_fail(err, CLT_E_CONTEXT, "%s: the saved session has %u tokens, the context holds %d", path, h->tokens, s->context);
+        clt_fail(err, CLT_E_CONTEXT, "%s: the saved session has %u tokens, the context holds %d", path, h->tokens,
+                 s->context);
         return clt_hint(err, "use a larger context (-c)");
     }
     if (h->evaluated > h->tokens || (h->logits != 0 && (h->logits != (uint32_t)e->info.vocab || h->evaluated == 0)))

@@ -1,7 +1,8 @@
 /* A session: one timeline of tokens with its keys and values. In: ids to agree with. Out: logits of the last one.
  *
- * The timeline `ids[0..n)` is what the caller sees; the cache has evaluated a beginning of it. What is missing (after a rewind
- * further than the sliding layers can cut back, or behind the last sampled token) is evaluated when logits are next wanted.
+ * The timeline `ids[0..n)` is what the caller sees; the cache has evaluated a beginning of it. What is missing (after a
+ * rewind further than the sliding layers can cut back, or behind the last sampled token) is evaluated when logits are next
+ * wanted.
  * Passes are cut into pieces of `rows` tokens; the bits do not depend on where. */
 #include <string.h>
 #include "base/mem.h"
@@ -25,7 +26,8 @@ clt_type clt_kv_type_of(culet_kv_type t) {
     return CLT_IQ4_XS;
 }
 
-clt_status clt_session_settle(const culet_engine *e, const culet_session_params *p, culet_session_params *out, clt_err *err) {
+clt_status clt_session_settle(const culet_engine *e, const culet_session_params *p, culet_session_params *out,
+                              clt_err *err) {
     int limit = e->info.context_limit;
     *out = *p;
     if (p->context < 0) return clt_fail(err, CLT_E_USAGE, "context: %d is less than 0 (0 = as large as usual)", p->context);
@@ -51,8 +53,9 @@ static clt_status check_memory(const culet_session *s, clt_err *err) {
     uint64_t kv = clt_kv_plan_bytes(m, s->context, s->rows, s->k_type, s->v_type);
     uint64_t scratch = clt_scratch_plan_bytes(m, s->rows, s->engine->info.threads), available = clt_memory_available_bytes();
     if (available == 0 || (kv <= available && scratch <= available - kv)) return CLT_OK;
-    clt_fail(err, CLT_E_MEMORY, "a context of %d tokens needs %.1f MiB for keys and values and %.1f MiB to work in, available "
-             "are %.1f MiB", s->context, (double)kv / 1048576, (double)scratch / 1048576, (double)available / 1048576);
+    clt_fail(err, CLT_E_MEMORY, "a context of %d tokens needs %.1f MiB for keys and values and %.1f MiB to work in, "
+             "available are %.1f MiB", s->context, (double)kv / 1048576, (double)scratch / 1048576,
+             (double)available / 1048576);
     return clt_hint(err, "use a smaller context (-c), a smaller batch (-ub), or -ctk q8_0 -ctv q8_0");
 }
 
@@ -75,7 +78,7 @@ culet_status culet_session_open(culet_engine *e, const culet_session_params *p, 
     culet_session_params settled;
     *out = NULL;
     if (!e->net)
-        return clt_report(clt_fail(&inner, CLT_E_USAGE, "session: the model was opened for its text or to look at"), &inner, err);
+        return clt_report(clt_fail(&inner, CLT_E_USAGE, "session: the model was not opened to be run"), &inner, err);
     clt_status status = clt_session_settle(e, p, &settled, &inner);
     if (status != CLT_OK) return clt_report(status, &inner, err);
     culet_session *s = clt_calloc(1, sizeof *s);
@@ -180,9 +183,9 @@ void clt_session_append(culet_session *s, int32_t id) {
 static clt_status check_ids(const culet_session *s, const int32_t *ids, size_t n, size_t before, clt_err *err) {
     if (n > (size_t)s->context - before) {
         clt_fail(err, CLT_E_CONTEXT, "the prompt has %zu tokens, the context holds %d", n + before, s->context);
-        return clt_hint(err, s->context < s->engine->info.context_limit ? "use a larger context (-c, at most %d) or a shorter prompt"
-                                                                        : "the model's limit is %d tokens: shorten the prompt",
-                        s->engine->info.context_limit);
+        int limit = s->engine->info.context_limit;
+        if (s->context < limit) return clt_hint(err, "use a larger context (-c, at most %d) or a shorter prompt", limit);
+        return clt_hint(err, "the model's limit is %d tokens: shorten the prompt", limit);
     }
     for (size_t i = 0; i < n; i++)
         if (ids[i] < 0 || ids[i] >= s->engine->info.vocab)
@@ -244,8 +247,9 @@ culet_status culet_session_rewind(culet_session *s, size_t n, culet_error *err) 
 
 /* ---- logits of every row ---- */
 
-static clt_status every_row(culet_session *s, float *logits, size_t rows, bool (*fn)(void *user, size_t row, const float *logits),
-                            void *user, clt_err *err) {
+typedef bool (*row_fn)(void *user, size_t row, const float *logits);
+
+static clt_status every_row(culet_session *s, float *logits, size_t rows, row_fn fn, void *user, clt_err *err) {
     size_t vocab = (size_t)s->engine->info.vocab, done;
     while ((done = (size_t)clt_kv_length(s->kv)) < s->n) {
         size_t count = s->n - done < rows ? s->n - done : rows;
@@ -260,8 +264,8 @@ static clt_status every_row(culet_session *s, float *logits, size_t rows, bool (
     return CLT_OK;
 }
 
-culet_status culet_session_logits_all(culet_session *s, const int32_t *ids, size_t n,
-                                      bool (*fn)(void *user, size_t row, const float *logits), void *user, culet_error *err) {
+culet_status culet_session_logits_all(culet_session *s, const int32_t *ids, size_t n, row_fn fn, void *user,
+                                      culet_error *err) {
     clt_err inner;
     size_t row_bytes = (size_t)s->engine->info.vocab * sizeof(float), rows = LOGITS_BYTES / row_bytes;
     atomic_store(&s->cancelled, 0);

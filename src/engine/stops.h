@@ -13,9 +13,9 @@ typedef struct clt_stops {
 
 /* CLT_E_USAGE for an empty string. The strings stay the caller's. */
 clt_status clt_stops_init(clt_stops *st, const char *const *strings, size_t n, clt_err *err);
-/* Searches what has been added since the last call. True: *at is where the stop string begins that ends first, the longest of
- * those that end together; this does not depend on how the text arrived. False: *at is the length that is safe to show; what
- * follows could still become a stop string. */
+/* Searches what has been added since the last call. True: *at is where the stop string begins that ends first, the longest
+ * of those that end together; this does not depend on how the text arrived. False: *at is the length that is safe to show;
+ * what follows could still become a stop string. */
 bool clt_stops_find(clt_stops *st, const char *text, size_t len, size_t *at);
 
 #endif

@@ -1,4 +1,5 @@
-/* The model folder, ${CULET_HOME:-~/.cache/culet}/models: names -> paths, and what lies there. Reads only; downloads nothing. */
+/* The model folder, ${CULET_HOME:-~/.cache/culet}/models: names -> paths, and what lies there. Reads only, downloads
+ * nothing. */
 #ifndef CLT_HUB_FOLDER_H
 #define CLT_HUB_FOLDER_H
 #include <stdint.h>

@@ -27,7 +27,8 @@ clt_status clt_sample_check(const clt_sample_params *p, int32_t vocab, clt_err *
         return refuse(err, "repeat_penalty", (double)p->repeat_penalty, "a number above 0 (1 = off)");
     if (p->repeat_last_n < -1)
         return refuse(err, "repeat_last_n", p->repeat_last_n, "at least -1 (-1 = the whole context, 0 = off)");
-    if (!isfinite(p->presence_penalty)) return refuse(err, "presence_penalty", (double)p->presence_penalty, "a finite number");
+    if (!isfinite(p->presence_penalty))
+        return refuse(err, "presence_penalty", (double)p->presence_penalty, "a finite number");
     if (!isfinite(p->frequency_penalty))
         return refuse(err, "frequency_penalty", (double)p->frequency_penalty, "a finite number");
     return check_bias(p, vocab, err);

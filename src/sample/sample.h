@@ -26,7 +26,9 @@ clt_status clt_sample_check(const clt_sample_params *p, int32_t vocab, clt_err *
 typedef struct clt_sampler clt_sampler; /* working memory for V logits; one caller at a time */
 clt_status clt_sampler_create(int32_t vocab, clt_sampler **out, clt_err *err);
 void clt_sampler_free(clt_sampler *s);
-/* history: the tokens before this one (for penalties). position: index of the token to be drawn in the timeline (keys the draw). */
-int32_t clt_sampler_pick(clt_sampler *s, const clt_sample_params *p, const float *logits, const int32_t *history, size_t n_history, uint64_t position);
+/* history: the tokens before this one (for penalties). position: index in the timeline of the token to be drawn; it keys the
+ * draw together with the seed. */
+int32_t clt_sampler_pick(clt_sampler *s, const clt_sample_params *p, const float *logits, const int32_t *history,
+                         size_t n_history, uint64_t position);
 
 #endif

@@ -72,7 +72,8 @@ static change *change_of(clt_sampler *s, const float *logits, int32_t id) {
     return &s->changed[s->slot[id] - 1];
 }
 
-static void count_history(clt_sampler *s, const clt_sample_params *p, const float *logits, const int32_t *history, size_t n) {
+static void count_history(clt_sampler *s, const clt_sample_params *p, const float *logits, const int32_t *history,
+                          size_t n) {
     bool wanted = p->repeat_penalty != 1 || p->presence_penalty != 0 || p->frequency_penalty != 0;
     if (!wanted || p->repeat_last_n == 0) return;
     size_t last = p->repeat_last_n < 0 || (size_t)p->repeat_last_n > n ? n : (size_t)p->repeat_last_n;
@@ -87,7 +88,8 @@ static float penalised(const clt_sample_params *p, float logit, int32_t count) {
     return logit - p->presence_penalty - p->frequency_penalty * (float)count;
 }
 
-static void collect_changes(clt_sampler *s, const clt_sample_params *p, const float *logits, const int32_t *history, size_t n) {
+static void collect_changes(clt_sampler *s, const clt_sample_params *p, const float *logits, const int32_t *history,
+                            size_t n) {
     for (size_t i = 0; i < p->n_bias; i++) {
         change *c = change_of(s, logits, p->bias_ids[i]);
         if (c) c->logit += p->bias_values[i];
@@ -140,8 +142,8 @@ static void offer(clt_sampler *s, int32_t k, candidate c) {
     }
 }
 
-/* The k best of all finite logits. Whole blocks whose largest logit cannot enter are passed over; a NaN compares false and so
- * neither raises the largest nor enters. */
+/* The k best of all finite logits. Whole blocks whose largest logit cannot enter are passed over; a NaN compares false and
+ * so neither raises the largest nor enters. */
 static void select_best(clt_sampler *s, const float *logits, int32_t k) {
     enum { BLOCK = 32, LANES = 8 };
     float bar = -INFINITY; /* a logit must exceed this to enter */

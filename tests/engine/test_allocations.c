@@ -16,7 +16,8 @@ static const char request[] = "{\"messages\":[{\"role\":\"user\",\"content\":\"W
 static culet_status walk(road *r, const char *model, const char *path, culet_error *err) {
     culet_engine_params ep = {.model = model, .threads = 2};
     culet_session_params sp = {.context = 96, .kv_k = CULET_KV_F16, .kv_v = CULET_KV_F16};
-    culet_generate_params gp = {.max_tokens = 12, .sampling = tiny_greedy(), .stops = (const char *[]){"never said"}, .n_stops = 1};
+    culet_generate_params gp = {.max_tokens = 12, .sampling = tiny_greedy(), .stops = (const char *[]){"never said"},
+                                .n_stops = 1};
     size_t len;
     culet_status status = culet_engine_open(&ep, &r->e, err);
     if (status == CULET_OK) status = culet_engine_describe(r->e, &sp, false, &r->description, err);
@@ -85,6 +86,7 @@ static int cleanup(void **state) {
 }
 
 int main(void) {
+    if (tiny_cannot_run()) return tiny_cannot_run();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gguf),
         cmocka_unit_test(test_folder),

@@ -1,4 +1,4 @@
-/* Opening: what an engine says of each kind of file, base models and templates, every refusal with its status, three modes. */
+/* Opening: what an engine says of each kind of file, base models and templates, refusals with their status, three modes. */
 #include "engine/tiny.h"
 #include <unistd.h>
 #include "base/mem.h"
@@ -43,7 +43,7 @@ static void test_info_of_a_folder(void **state) {
     assert_true(i->template_name[0] != 0);
     assert_end_ids(i, (int32_t[]){1, 106, 50}, 3);
     assert_int_equal(i->n_suppressed_ids, 3);
-    assert_true(has_id(i->suppressed_ids, 3, 1275) && has_id(i->suppressed_ids, 3, 1276) && has_id(i->suppressed_ids, 3, 1279));
+    for (int k = 0; k < 3; k++) assert_true(has_id(i->suppressed_ids, 3, (int32_t[]){1275, 1276, 1279}[k]));
     assert_true(i->sampling.temperature == 1 && i->sampling.top_k == 64 && i->sampling.top_p == 0.95f);
     assert_true(i->sampling.repeat_penalty == 1 && i->sampling.min_p == 0 && i->sampling.presence_penalty == 0);
     assert_true(i->weight_bytes > 0 && i->parameters > 0 && i->load_ms > 0 && i->file_bytes > i->weight_bytes / 10);
@@ -89,7 +89,7 @@ static void test_base_model(void **state) {
     culet_prompt prompt;
     culet_engine *e;
     culet_engine_params p = {.mode = CULET_OPEN_TEXT};
-    p.model = patched("tiny-gemma3/gguf/tiny-gemma3-Q4_0.gguf", "base.gguf", "tokenizer.chat_template", "tokenizer.chat_tEmplate");
+    p.model = patched("tiny-gemma3/gguf/tiny-gemma3-Q4_0.gguf", "base.gguf", ".chat_template", ".chat_tEmplate");
     assert_int_equal(culet_engine_open(&p, &e, &err), CULET_OK);
     assert_true(culet_engine_info(e)->is_base);
     assert_string_equal(culet_engine_info(e)->template_name, "");
@@ -118,7 +118,7 @@ static void test_instruct_by_name(void **state) {
     clt_err inner;
     clt_buf file = {0};
     snprintf(base, sizeof base, "%s",
-             patched("tiny-gemma3/gguf/tiny-gemma3-Q4_0.gguf", "it.gguf", "tokenizer.chat_template", "tokenizer.chat_tEmplate"));
+             patched("tiny-gemma3/gguf/tiny-gemma3-Q4_0.gguf", "it.gguf", ".chat_template", ".chat_tEmplate"));
     assert_int_equal(clt_read_file(base, 1 << 26, &file, &inner), CLT_OK);
     char *name = memmem(file.data, file.len, "Tiny Gemma3", 11);
     assert_non_null(name);
@@ -268,6 +268,7 @@ static int cleanup(void **state) {
 }
 
 int main(void) {
+    if (tiny_cannot_run()) return tiny_cannot_run();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_info_of_a_folder),
         cmocka_unit_test(test_info_of_a_gguf),

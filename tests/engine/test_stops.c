@@ -14,7 +14,7 @@ static clt_stops init(const char *const *strings, size_t n) {
     return st;
 }
 
-/* Feeds text in pieces of `step` bytes: offset of the stop string, or -1. Whatever was called safe may not reach beyond it. */
+/* Feeds text in pieces of `step` bytes: offset of the stop string, or -1. What was called safe may not reach beyond it. */
 static long find(const char *const *strings, size_t n, const char *text, size_t step) {
     clt_stops st = init(strings, n);
     size_t len = strlen(text), at = 0, safe = 0;

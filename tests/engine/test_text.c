@@ -39,7 +39,7 @@ static void test_one_bos(void **state) {
     culet_error err;
     int32_t *ids;
     size_t n;
-    assert_int_equal(culet_tokenize(shared, "<bos>", 5, false, true, &ids, &n, &err), CULET_OK); /* plain text: no second one */
+    assert_int_equal(culet_tokenize(shared, "<bos>", 5, false, true, &ids, &n, &err), CULET_OK); /* plain text */
     assert_true(n > 2 && ids[0] == 2);
     for (size_t i = 1; i < n; i++) assert_int_not_equal(ids[i], 2);
     culet_free(ids);
@@ -103,8 +103,9 @@ static void test_render(void **state) {
 
 static void test_bad_requests(void **state) {
     (void)state;
-    static const char *const bad[] = {"", "{", "[]", "{}", "{\"messages\":5}", "{\"messages\":[{\"role\":\"user\",\"content\":7}]}",
-                                      "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"add_generation_prompt\":\"x\"}"};
+    static const char *const bad[] = {
+        "", "{", "[]", "{}", "{\"messages\":5}", "{\"messages\":[{\"role\":\"user\",\"content\":7}]}",
+        "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"add_generation_prompt\":\"x\"}"};
     culet_error err;
     culet_prompt p;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -117,6 +118,7 @@ static void test_bad_requests(void **state) {
 }
 
 int main(void) {
+    if (tiny_cannot_run()) return tiny_cannot_run();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_bos),
         cmocka_unit_test(test_there_and_back),

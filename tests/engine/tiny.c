@@ -5,6 +5,14 @@
 #include "base/json.h"
 #include "base/os.h"
 
+int tiny_cannot_run(void) {
+#if CLT_HAVE_JANSSON && CLT_HAVE_YAJL
+    return 0;
+#else
+    return 77;
+#endif
+}
+
 const char *tiny_path(const char *sub) {
     static char path[1024];
     const char *goldens = getenv("CULET_GOLDENS");

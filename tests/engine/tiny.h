@@ -12,6 +12,8 @@
 #include <string.h>
 #include "culet.h"
 
+/* The exit status of a test program that cannot run here, or 0: the models need the JSON libraries. */
+int tiny_cannot_run(void);
 /* A path below tests/golden/models/; static storage, good until the next call. */
 const char *tiny_path(const char *sub);
 culet_engine *tiny_open(const char *sub, culet_open_mode mode, int threads);
@@ -29,8 +31,8 @@ tiny_ids tiny_golden(const char *model, const char *prompt, const char *key);
 /* Greedy sampling without end. */
 culet_sampling tiny_greedy(void);
 
-/* Dictated replies: greedy sampling whose bias makes the model say exactly these ids, in this order. They must be distinct, at
- * most 64 and not in the prompt. Good as long as the script lives. */
+/* Dictated replies: greedy sampling whose bias makes the model say exactly these ids, in this order. They must be distinct,
+ * at most 64 and not in the prompt. Good as long as the script lives. */
 typedef struct tiny_script {
     int32_t ids[64];
     float bias[64];

@@ -1,8 +1,8 @@
-/* Fuzzes the loading of saved sessions: arbitrary bytes either are refused with the session unchanged, or give a session that
- * goes on.
+/* Fuzzes the loading of saved sessions: arbitrary bytes either are refused with the session unchanged, or give a session
+ * that goes on.
  *
- * The first byte chooses: odd, the rest is a file as it stands. Even, the rest is the numbers of a header (bytes 32 to 88) and
- * unpacked content, and everything that guards them is made right, so that mutations reach what lies behind the hashes. */
+ * The first byte chooses: odd, the rest is a file as it stands. Even, the rest is the numbers of a header (bytes 32 to 88)
+ * and unpacked content, and everything that guards them is made right, so that mutations reach what lies behind the hashes. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
