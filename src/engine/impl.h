@@ -5,7 +5,6 @@
 #include <stdatomic.h>
 #include "base/pool.h"
 #include "culet.h"
-#include "file/file.h"
 #include "forward/forward.h"
 #include "model/model.h"
 #include "sample/sample.h"
