@@ -14,7 +14,8 @@ enum {
 typedef void clt_panel_fn(const uint8_t *panel, const clt_acts *a, int64_t t0, int rows, float (*acc)[CLT_PANEL]);
 
 /* All quantised types, for tables and definitions. */
-#define CLT_QUANTISED_TYPES(X) X(Q4_0) X(Q4_1) X(Q5_0) X(Q5_1) X(Q8_0) X(IQ4_NL) X(Q2_K) X(Q3_K) X(Q4_K) X(Q5_K) X(Q6_K) X(IQ4_XS)
+#define CLT_QUANTISED_TYPES(X)                                                                                        \
+    X(Q4_0) X(Q4_1) X(Q5_0) X(Q5_1) X(Q8_0) X(IQ4_NL) X(Q2_K) X(Q3_K) X(Q4_K) X(Q5_K) X(Q6_K) X(IQ4_XS)
 #define CLT_PANEL_DEFINE(type)                                                                                        \
     static void multiply_##type(const uint8_t *panel, const clt_acts *a, int64_t t0, int rows, float (*acc)[CLT_PANEL]) \
     {                                                                                                                 \

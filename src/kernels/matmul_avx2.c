@@ -217,8 +217,10 @@ CLT_INLINE void multiply_tile(clt_type t, int R, const stretch *s, int n, const 
         sum_block(l, R, w, half, x->q + i * CLT_QBLOCK, x->q_stride, sum);
         CLT_UNROLL
         for (int r = 0; r < R; r++) {
-            if (has_offset)
-                sum[r] = _mm256_sub_epi32(sum[r], _mm256_madd_epi16(broadcast32(x->sums + 2 * (r * x->d_stride + i)), offset));
+            if (has_offset) {
+                __m256i sums = broadcast32(x->sums + 2 * (r * x->d_stride + i));
+                sum[r] = _mm256_sub_epi32(sum[r], _mm256_madd_epi16(sums, offset));
+            }
             __m256 dx = _mm256_broadcast_ss(x->d + r * x->d_stride + i);
             f[r] = _mm256_fmadd_ps(_mm256_mul_ps(d, dx), _mm256_cvtepi32_ps(sum[r]), f[r]);
             for (int h = 0; l.has_min && h <= l.has_halves; h++) {

@@ -6,7 +6,7 @@
 #include <string.h>
 #include "kernels/internal.h"
 
-enum { PANELS_MAX = 4, ROWS_MAX = 6, AHEAD_K = 32 };
+enum { PANELS_MAX = 4, ROWS_MAX = 4, AHEAD_K = 32 };
 
 CLT_INLINE __m256 load_weights(clt_type t, const uint8_t *panel, int64_t k, int half)
 {
@@ -42,14 +42,15 @@ CLT_INLINE void multiply_tile(clt_type t, int P, int R, const clt_mat *m, const 
                 acc[j / 2][j % 2][r] = _mm256_fmadd_ps(w, _mm256_broadcast_ss(x + r * a->ldx + k), acc[j / 2][j % 2][r]);
         }
     }
-    for (int j = 0; j < P; j++)
-        for (int r = 0; r < R; r++) {
-            float out[CLT_PANEL];
-            int64_t left = m->rows - (p + j) * CLT_PANEL, n = left < CLT_PANEL ? left : CLT_PANEL;
-            _mm256_storeu_ps(out, acc[j][0][r]);
-            _mm256_storeu_ps(out + 8, acc[j][1][r]);
-            memcpy(y + (t0 + r) * ldy + (p + j) * CLT_PANEL, out, (size_t)n * sizeof *y);
-        }
+    CLT_UNROLL
+    for (int i = 0; i < P * R; i++) {
+        int j = i / R, r = i % R;
+        float out[CLT_PANEL];
+        int64_t left = m->rows - (p + j) * CLT_PANEL, n = left < CLT_PANEL ? left : CLT_PANEL;
+        _mm256_storeu_ps(out, acc[j][0][r]);
+        _mm256_storeu_ps(out + 8, acc[j][1][r]);
+        memcpy(y + (t0 + r) * ldy + (p + j) * CLT_PANEL, out, (size_t)n * sizeof *y);
+    }
 }
 
 /* R rows from t0 on against all panels of the range, P at a time; the last panels one at a time. */
@@ -63,21 +64,19 @@ CLT_INLINE void multiply_rows(clt_type t, int P, int R, const clt_mat *m, const 
         multiply_tile(t, 1, R, m, a, p, t0, y, ldy);
 }
 
-/* Rows in sixes against one panel after another, each of which stays in cache; then the last few rows, all together. */
+/* Rows in fours against one panel after another, each of which stays in cache; then the last few rows, all together. */
 CLT_INLINE void multiply_range(clt_type t, const clt_mat *m, const clt_acts *a, int64_t T, float *y, int64_t ldy,
                                int64_t p0, int64_t p1)
 {
-    int64_t sixes = T - T % ROWS_MAX;
+    int64_t fours = T - T % ROWS_MAX;
 
     for (int64_t p = p0; p < p1; p++)
-        for (int64_t t0 = 0; t0 < sixes; t0 += ROWS_MAX)
+        for (int64_t t0 = 0; t0 < fours; t0 += ROWS_MAX)
             multiply_tile(t, 1, ROWS_MAX, m, a, p, t0, y, ldy);
-    switch (T - sixes) {
-    case 5: multiply_rows(t, 1, 5, m, a, sixes, y, ldy, p0, p1); break;
-    case 4: multiply_rows(t, 1, 4, m, a, sixes, y, ldy, p0, p1); break;
-    case 3: multiply_rows(t, 2, 3, m, a, sixes, y, ldy, p0, p1); break;
-    case 2: multiply_rows(t, 2, 2, m, a, sixes, y, ldy, p0, p1); break;
-    case 1: multiply_rows(t, 4, 1, m, a, sixes, y, ldy, p0, p1); break;
+    switch (T - fours) {
+    case 3: multiply_rows(t, 2, 3, m, a, fours, y, ldy, p0, p1); break;
+    case 2: multiply_rows(t, 2, 2, m, a, fours, y, ldy, p0, p1); break;
+    case 1: multiply_rows(t, 4, 1, m, a, fours, y, ldy, p0, p1); break;
     default: break;
     }
 }

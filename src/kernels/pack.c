@@ -128,6 +128,7 @@ void clt_mat_pack(clt_type t, int64_t rows, int64_t cols, const uint8_t *src, ui
         if ((p + 1) * CLT_PANEL > rows)
             memset(panel, 0, panel_bytes);
         int64_t left = rows - p * CLT_PANEL;
-        pack_panel(t, left < CLT_PANEL ? (int)left : CLT_PANEL, cols, src + (size_t)(p * CLT_PANEL) * row_bytes, row_bytes, panel);
+        const uint8_t *from = src + (size_t)(p * CLT_PANEL) * row_bytes;
+        pack_panel(t, left < CLT_PANEL ? (int)left : CLT_PANEL, cols, from, row_bytes, panel);
     }
 }

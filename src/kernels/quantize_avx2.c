@@ -32,7 +32,8 @@ static void quantize_block(const float *x, int8_t *q, float *d, int16_t *sums)
     }
     /* Packing works within halves of registers; the permutation puts the eight groups of four in order again. */
     __m256i first = _mm256_packs_epi32(code[0], code[1]), second = _mm256_packs_epi32(code[2], code[3]);
-    __m256i bytes = _mm256_permutevar8x32_epi32(_mm256_packs_epi16(first, second), _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    __m256i bytes = _mm256_permutevar8x32_epi32(_mm256_packs_epi16(first, second), order);
     _mm256_storeu_si256((__m256i *)q, bytes);
 
     __m256i four = _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_set1_epi8(1), bytes), _mm256_set1_epi16(1));

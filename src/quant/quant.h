@@ -28,7 +28,7 @@ typedef struct clt_type_info {
 
 /* NULL for a type number that this program does not read. */
 const clt_type_info *clt_type_get(uint32_t ggml_type);
-/* The name that GGUF gives any type number, also of types that we lack ("IQ2_XXS"); "type 77" style is the caller's job: NULL if unknown. */
+/* The name that GGUF gives any type number, also of types that we lack ("IQ2_XXS"); NULL if unknown. */
 const char *clt_type_name(uint32_t ggml_type);
 /* Bytes of a row of n numbers; n must be a multiple of block_len. */
 size_t clt_type_row_bytes(const clt_type_info *t, int64_t n);
