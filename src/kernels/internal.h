@@ -30,7 +30,7 @@
 #define CLT_UNROLL
 #elif defined(__clang__)
 #define CLT_INLINE static inline __attribute__((always_inline))
-#define CLT_UNROLL _Pragma("clang loop unroll_count(16)")
+#define CLT_UNROLL _Pragma("clang loop unroll(full)")
 #else
 #define CLT_INLINE static inline __attribute__((always_inline))
 #define CLT_UNROLL _Pragma("GCC unroll 16")
