@@ -1,6 +1,8 @@
 /* The JSON tree for small documents: text in, nodes out. A thin face over jansson, whose values are the nodes. */
 #include <math.h>
 #include <pthread.h>
+#include <setjmp.h>
+#include <stddef.h>
 #include <string.h>
 #include "base/json.h"
 #include "base/json_check.h"
@@ -16,17 +18,68 @@ const char *clt_json_kind_name(clt_json_type t) {
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* jansson reports some failed allocations as syntax errors, so the allocator itself keeps note. */
-static _Thread_local bool out_of_memory;
+/* jansson does not survive a failed allocation: it reports some as syntax errors and asserts after others. So its allocator
+ * never returns NULL; it leaves the parse with a jump, and the ring of the document's blocks tells what to release. */
+typedef struct block {
+    _Alignas(max_align_t) struct block *previous;
+    struct block *next;
+} block;
 
-static void *noted_alloc(size_t bytes) {
-    void *p = clt_alloc(bytes);
-    if (!p) out_of_memory = true;
-    return p;
+typedef struct parse {
+    block ring; /* ties the blocks together while the parse runs */
+    jmp_buf no_memory;
+} parse;
+
+static _Thread_local parse *current;
+
+static void *linked_alloc(size_t bytes) {
+    block *b = bytes > SIZE_MAX - sizeof *b ? NULL : clt_alloc(sizeof *b + bytes);
+    if (!b) longjmp(current->no_memory, 1);
+    block *ring = &current->ring;
+    *b = (block){.previous = ring, .next = ring->next};
+    ring->next->previous = b;
+    ring->next = b;
+    return b + 1;
+}
+
+static void unlink_block(block *b) {
+    b->previous->next = b->next;
+    b->next->previous = b->previous;
+}
+
+static void linked_free(void *p) {
+    if (!p) return;
+    block *b = (block *)p - 1;
+    unlink_block(b);
+    clt_free(b);
 }
 
 static void use_our_memory(void) {
-    json_set_alloc_funcs(noted_alloc, clt_free);
+    json_set_alloc_funcs(linked_alloc, linked_free);
+}
+
+static json_t *load(const char *text, size_t len, json_error_t *e) {
+    const size_t flags = JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL;
+    json_t *root = json_loadb(text, len, flags, e);
+    /* Published tokenizer_config.json files write "no limit" as the whole number 1000000000000000019884624838656. */
+    if (!root && json_error_code(e) == json_error_numeric_overflow)
+        root = json_loadb(text, len, flags | JSON_DECODE_INT_AS_REAL, e);
+    return root;
+}
+
+/* Loads the document; false if memory ran out, with all of it given back. *root is NULL if the text is at fault. */
+static bool load_within_memory(const char *text, size_t len, json_t **root, json_error_t *e) {
+    parse p = {.ring = {&p.ring, &p.ring}};
+    current = &p;
+    bool ran_out = setjmp(p.no_memory) != 0;
+    if (ran_out) {
+        while (p.ring.next != &p.ring) linked_free(p.ring.next + 1);
+    } else {
+        *root = load(text, len, e);
+    }
+    unlink_block(&p.ring); /* the document's blocks stay tied to each other alone */
+    current = NULL;
+    return !ran_out;
 }
 
 /* A node is a jansson value under another name; its functions take non-const pointers even where they only read. */
@@ -40,18 +93,12 @@ clt_status clt_json_parse(const char *text, size_t len, const char *what, clt_js
     clt_status status = clt_json_check(text, len, what, err);
     if (status != CLT_OK) return status;
     pthread_once(&once, use_our_memory);
-    out_of_memory = false;
-    const size_t flags = JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL;
-    json_t *root = json_loadb(text, len, flags, &e);
-    /* Published tokenizer_config.json files write "no limit" as the whole number 1000000000000000019884624838656. */
-    if (!root && !out_of_memory && json_error_code(&e) == json_error_numeric_overflow)
-        root = json_loadb(text, len, flags | JSON_DECODE_INT_AS_REAL, &e);
-    if (root) {
-        *doc = (clt_json *)root;
-        return CLT_OK;
-    }
-    if (out_of_memory) return clt_fail_memory(err, what, len);
-    return clt_fail(err, CLT_E_REQUEST, "%s: not valid JSON: %s (line %d, column %d)", what, e.text, e.line, e.column);
+    json_t *root = NULL;
+    if (!load_within_memory(text, len, &root, &e)) return clt_fail_memory(err, what, len);
+    if (!root)
+        return clt_fail(err, CLT_E_REQUEST, "%s: not valid JSON: %s (line %d, column %d)", what, e.text, e.line, e.column);
+    *doc = (clt_json *)root;
+    return CLT_OK;
 }
 
 void clt_json_free(clt_json *doc) {

@@ -163,23 +163,65 @@ static void test_depth(void **state) {
     clt_json_free(parse("\"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\\\"[[[[[[\""));
 }
 
-static void test_every_failed_allocation_is_reported(void **state) {
-    (void)state;
-    static const char text[] = "{\"messages\":[{\"role\":\"user\",\"content\":\"hello\"},{\"x\":[1,2.5,null,true]}],\"seed\":7}";
+/* Strings, keys, numbers and brackets of many lengths: the library's buffer then grows at every kind of byte. */
+static void put_awkward(clt_buf *b) {
+    clt_buf_puts(b, "[");
+    for (int len = 1; len < 70; len++)
+        clt_buf_printf(b, "{\"k%0*d\":\"%0*d\"},%0*d.5,%d, ", len, 1, 2 * len, 1, 0, 10000000, 1 + len);
+    for (int len = 10; len < 70; len++) {
+        clt_buf_puts(b, "1");
+        for (int i = 0; i < len; i++) clt_buf_putc(b, '0');
+        clt_buf_puts(b, "e-9,");
+    }
+    clt_buf_puts(b, "null]");
+}
+
+static void assert_failures_reported(const char *text, size_t len) {
     clt_err err;
     clt_json *doc;
-    clt_json_free(parse(text)); /* whatever is set up once */
     long live = clt_mem_live(), n = 0;
     clt_status status;
     do {
         clt_mem_fail_after(++n);
-        status = clt_json_parse(text, strlen(text), "doc", &doc, &err);
+        status = clt_json_parse(text, len, "doc", &doc, &err);
         clt_mem_fail_after(0);
         if (status == CLT_OK) clt_json_free(doc);
         else assert_int_equal(status, CLT_E_MEMORY);
         assert_int_equal(clt_mem_live(), live);
-    } while (status != CLT_OK && n < 1000);
-    assert_true(n > 10 && n < 1000);
+    } while (status != CLT_OK && n < 10000);
+    assert_true(n > 1 && n < 10000);
+}
+
+static void test_every_failed_allocation_is_reported(void **state) {
+    (void)state;
+    static const char small[] = "{\"messages\":[{\"role\":\"user\",\"content\":\"hello\"},{\"x\":[1,2.5,null,true]}],"
+                                "\"seed\":123456789012345678901234567890}";
+    assert_failures_reported(small, strlen(small));
+    assert_failures_reported("true", 4);
+    clt_buf b = {0};
+    put_awkward(&b);
+    assert_failures_reported(b.data, b.len);
+    for (size_t cut = 1; cut < 40; cut++) { /* numbers that end with the text: the library puts one byte back */
+        clt_buf_reset(&b);
+        clt_buf_puts(&b, "1");
+        for (size_t i = 1; i < cut; i++) clt_buf_putc(&b, i % 20 ? '0' : '.');
+        clt_buf_puts(&b, cut > 20 ? "0" : "e1");
+        assert_failures_reported(b.data, b.len);
+    }
+    clt_buf_free(&b);
+}
+
+/* A document outlives later parses, failed ones too, and may be freed by another owner in any order. */
+static void test_documents_are_independent(void **state) {
+    (void)state;
+    long live = clt_mem_live();
+    clt_json *a = parse("[1,{\"k\":\"v\"}]"), *b = parse("{\"x\":[true]}"), *c = parse("false");
+    assert_failures_reported("[[1]]", 5);
+    clt_json_free(a);
+    clt_json_free(c);
+    assert_true(clt_json_is_true(clt_json_at(clt_json_get(b, "x"), 0)));
+    clt_json_free(b);
+    assert_int_equal(clt_mem_live(), live);
 }
 
 static void test_missing_library_is_named(void **state) {
@@ -207,6 +249,7 @@ int main(void) {
         cmocka_unit_test(test_hostile_documents_are_refused),
         cmocka_unit_test(test_depth),
         cmocka_unit_test(test_every_failed_allocation_is_reported),
+        cmocka_unit_test(test_documents_are_independent),
         cmocka_unit_test(test_kind_names),
     };
     const struct CMUnitTest without[] = {cmocka_unit_test(test_missing_library_is_named), cmocka_unit_test(test_kind_names)};
