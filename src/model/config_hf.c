@@ -86,6 +86,37 @@ static void read_common(reader *r) {
         bad(r, "hidden_activation", "is not \"gelu_pytorch_tanh\"");
 }
 
+/* Files saved by transformers 5.23 and later list what differs from layer to layer under its index, instead of the "global"
+ * keys. `lc` holds the values of all layers. */
+static void override_layer(reader *r, clt_layer_config *lc, const clt_json *item) {
+    static const char *const known[] = {"head_dim", "num_key_value_heads", "intermediate_size"};
+    reader one = *r;
+    size_t n = 0;
+    one.text = item;
+    lc->head_dim = (int)integer(&one, known[0], 2, 4096, lc->head_dim);
+    lc->kv_heads = (int)integer(&one, known[1], 1, 65536, lc->kv_heads);
+    lc->ffn = (int)integer(&one, known[2], 1, CLT_MAX_WIDTH, lc->ffn);
+    r->st = one.st;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) n += clt_json_get(item, known[i]) != NULL;
+    if (n != clt_json_len(item)) bad(r, "per_layer_config", "sets more than head_dim, num_key_value_heads and intermediate_size");
+}
+
+static void override_layers(reader *r, const clt_json *list) {
+    clt_config *c = &r->m->config;
+    int dim[2] = {0, 0}; /* by sliding */
+    size_t n = 0;
+    for (int l = 0; l < c->layers && r->st == CLT_OK; l++) {
+        char index[16];
+        clt_layer_config *lc = &c->layer[l];
+        snprintf(index, sizeof index, "%d", l);
+        const clt_json *item = clt_json_get(list, index);
+        if (item) override_layer(r, lc, item), n++;
+        if (dim[lc->sliding] && dim[lc->sliding] != lc->head_dim) bad(r, "per_layer_config", "gives one kind of layers two widths");
+        dim[lc->sliding] = lc->head_dim;
+    }
+    if (n != clt_json_len(list)) bad(r, "per_layer_config", "names layers that do not exist");
+}
+
 /* rope_parameters.{full,sliding}_attention; NULL object: the older flat keys. */
 static const clt_json *rope_of(const reader *r, const char *layer_type) {
     return clt_json_get(clt_json_get(r->text, "rope_parameters"), layer_type);
@@ -108,13 +139,16 @@ static void read_gemma4(reader *r) {
     clt_config *c = &r->m->config;
     read_layer_types(r, 0);
     if (r->st != CLT_OK) return;
+    c->layer[c->layers - 1].sliding = false; /* whatever the list says, as in the reference implementation */
     int heads = (int)integer(r, "num_attention_heads", 1, 65536, -1), kv = (int)integer(r, "num_key_value_heads", 1, 65536, -1);
     int kv_full = (int)integer(r, "num_global_key_value_heads", 1, 65536, kv);
-    int dim = (int)integer(r, "head_dim", 2, 4096, -1), dim_full = (int)integer(r, "global_head_dim", 2, 4096, dim);
+    int dim = (int)integer(r, "head_dim", 2, 4096, -1), dim_full = (int)integer(r, "global_head_dim", 2, 4096, 512);
     int ffn = (int)integer(r, "intermediate_size", 1, CLT_MAX_WIDTH / 2, -1);
     int n_shared = (int)integer(r, "num_kv_shared_layers", 0, CLT_MAX_LAYERS, 0);
     bool wide = clt_json_is_true(clt_json_get(r->text, "use_double_wide_mlp"));
     bool k_is_v = clt_json_is_true(clt_json_get(r->text, "attention_k_eq_v"));
+    const clt_json *overrides = clt_json_get(r->text, "per_layer_config");
+    if (!is_null(overrides)) dim_full = dim, kv_full = kv;
     if (r->st != CLT_OK) return;
     for (int l = 0; l < c->layers; l++) {
         clt_layer_config *lc = &c->layer[l];
@@ -124,6 +158,7 @@ static void read_gemma4(reader *r) {
         lc->k_is_v = k_is_v && !lc->sliding;
         lc->ffn = wide && l >= c->layers - n_shared ? 2 * ffn : ffn;
     }
+    if (!is_null(overrides)) override_layers(r, overrides);
     c->attn_scale = 1;
     c->ple_dim = (int)integer(r, "hidden_size_per_layer_input", 0, 65536, 0);
     if (clt_json_is_true(clt_json_get(r->text, "enable_moe_block"))) {
@@ -131,7 +166,7 @@ static void read_gemma4(reader *r) {
         c->experts_used = (int)integer(r, "top_k_experts", 1, CLT_MAX_EXPERTS, -1);
         c->expert_ffn = (int)integer(r, "moe_intermediate_size", 1, CLT_MAX_WIDTH / 2, -1);
     }
-    read_rope_gemma4(r, dim_full);
+    read_rope_gemma4(r, c->layer[c->layers - 1].head_dim);
     if (r->st == CLT_OK) r->st = clt_config_share_kv(r->m, n_shared, r->err);
 }
 
