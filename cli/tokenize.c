@@ -86,6 +86,15 @@ int cli_tokenize(const cli_args *args) {
     return code;
 }
 
+/* Special pieces may stand beyond the rows of the embedding. */
+static int vocabulary_size(const culet_engine *e) {
+    int n = culet_engine_info(e)->vocab;
+    for (size_t len; culet_piece(e, n, &len);) {
+        n++;
+    }
+    return n;
+}
+
 int cli_detokenize(const cli_args *args) {
     culet_engine *e = NULL;
     clt_ids ids = {0};
@@ -100,7 +109,7 @@ int cli_detokenize(const cli_args *args) {
         code = cli_open_engine(args, CULET_OPEN_TEXT, 0, &e);
     }
     if (!code) {
-        code = cli_read_ids(args->ids, culet_engine_info(e)->vocab, &ids);
+        code = cli_read_ids(args->ids, vocabulary_size(e), &ids);
     }
     if (!code && culet_detokenize(e, ids.data, ids.len, args->special, &text, &len, &failure)) {
         code = cli_fail_engine(&failure);

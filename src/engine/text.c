@@ -39,12 +39,13 @@ culet_status culet_detokenize(const culet_engine *e, const int32_t *ids, size_t 
     clt_err inner;
     clt_buf out = {0};
     clt_status status = CLT_OK;
+    int32_t pieces = clt_vocab_size(e->vocab), rows = e->info.vocab, limit = pieces > rows ? pieces : rows;
     *text = NULL;
     *len = 0;
     clt_buf_put(&out, "", 0);
     for (size_t i = 0; i < n && status == CLT_OK; i++) {
-        if (ids[i] < 0 || ids[i] >= e->info.vocab)
-            status = clt_fail(&inner, CLT_E_USAGE, "id %d is not in the vocabulary of %d ids", ids[i], e->info.vocab);
+        if (ids[i] < 0 || ids[i] >= limit)
+            status = clt_fail(&inner, CLT_E_USAGE, "id %d is not in the vocabulary of %d ids", ids[i], limit);
         else clt_vocab_append_bytes(e->vocab, ids[i], special, &out);
     }
     if (status == CLT_OK && out.failed) status = clt_fail_memory(&inner, "text", out.len);

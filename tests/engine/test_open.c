@@ -1,5 +1,6 @@
 /* Opening: what an engine says of each kind of file, base models and templates, refusals with their status, three modes. */
 #include "engine/tiny.h"
+#include <sys/stat.h>
 #include <unistd.h>
 #include "base/mem.h"
 #include "base/os.h"
@@ -166,6 +167,74 @@ static void test_unknown_templates(void **state) {
     assert_int_equal(open_status(p, &err), CULET_FILE);
 }
 
+/* ---- ids beyond the rows ---- */
+
+/* tiny-gemma3 with one more added token, which has no row in the embedding: the path of the folder. */
+static const char *with_added_token(const char *token) {
+    static char folder[512];
+    static const char anchor[] = "\"added_tokens\": [", *const links[] = {"config.json", "model.safetensors"};
+    char path[600], text[256];
+    clt_err err;
+    clt_buf file = {0};
+    snprintf(folder, sizeof folder, "%s/added", tiny_folder());
+    mkdir(folder, 0700);
+    for (size_t i = 0; i < 2; i++) {
+        char from[600], to[600];
+        snprintf(from, sizeof from, "%s/%s", tiny_path("tiny-gemma3"), links[i]);
+        snprintf(to, sizeof to, "%s/%s", folder, links[i]);
+        unlink(to);
+        assert_int_equal(symlink(realpath(from, path), to), 0);
+    }
+    assert_int_equal(clt_read_file(tiny_path("tiny-gemma3/tokenizer.json"), 1 << 26, &file, &err), CLT_OK);
+    char *at = memmem(file.data, file.len, anchor, strlen(anchor));
+    assert_non_null(at);
+    clt_buf edited = {0};
+    size_t head = (size_t)(at - file.data) + strlen(anchor);
+    snprintf(text, sizeof text, "{\"id\": 1280, %s},", token);
+    clt_buf_put(&edited, file.data, head);
+    clt_buf_put(&edited, text, strlen(text));
+    clt_buf_put(&edited, file.data + head, file.len - head);
+    snprintf(path, sizeof path, "%s/tokenizer.json", folder);
+    assert_int_equal(clt_write_file_atomic(path, edited.data, edited.len, false, &err), CLT_OK);
+    clt_buf_free(&file);
+    clt_buf_free(&edited);
+    return folder;
+}
+
+static void test_special_ids_beyond_the_rows(void **state) {
+    (void)state;
+    static const char soft[] = "<image_soft_token>";
+    culet_error err;
+    culet_engine *e;
+    int32_t *ids;
+    size_t n, len;
+    char *text, path[600];
+    culet_engine_params p = {.threads = 1};
+    p.model = with_added_token("\"content\": \"<image_soft_token>\", \"special\": true");
+    if (culet_engine_open(&p, &e, &err) != CULET_OK) fail_msg("%s", err.text);
+    assert_int_equal(culet_engine_info(e)->vocab, 1280);
+    assert_int_equal(culet_tokenize(e, soft, strlen(soft), true, false, &ids, &n, &err), CULET_OK);
+    assert_true(n == 1 && ids[0] == 1280);
+    assert_int_equal(culet_detokenize(e, ids, n, true, &text, &len, &err), CULET_OK);
+    assert_true(len == strlen(soft) && memcmp(text, soft, len) == 0);
+    culet_session *s = tiny_session(e, 64, 0);
+    assert_int_equal(culet_session_sync(s, ids, n, NULL, &err), CULET_USAGE); /* it has no row: refused, not read */
+    assert_non_null(strstr(err.text, "1280"));
+    culet_session_close(s);
+    culet_free(text);
+    culet_free(ids);
+    culet_engine_close(e);
+    p.model = with_added_token("\"content\": \"any text\", \"special\": false");
+    assert_int_equal(open_status(p, &err), CULET_FILE); /* what text may become needs a row */
+    assert_non_null(strstr(err.text, "1280 rows"));
+    static const char *const files[] = {"config.json", "model.safetensors", "tokenizer.json"};
+    for (size_t i = 0; i < 3; i++) {
+        snprintf(path, sizeof path, "%s/%s", p.model, files[i]);
+        unlink(path);
+    }
+    rmdir(p.model);
+}
+
 /* ---- modes ---- */
 
 static void test_modes(void **state) {
@@ -275,6 +344,7 @@ int main(void) {
         cmocka_unit_test(test_base_model),
         cmocka_unit_test(test_instruct_by_name),
         cmocka_unit_test(test_unknown_templates),
+        cmocka_unit_test(test_special_ids_beyond_the_rows),
         cmocka_unit_test(test_modes),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_cpu_levels),
