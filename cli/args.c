@@ -1,5 +1,6 @@
 /* Reads argv with the table of flags: finds the flag, takes its value, checks it, stores it.
- * A usage error wins over a feature that this version lacks, so that a wrong line is never mistaken for a missing feature. */
+ * A usage error wins over a feature that this version lacks, so that a wrong line is never mistaken for a missing feature.
+ */
 #include "args.h"
 #include <errno.h>
 #include <float.h>
@@ -8,7 +9,8 @@
 #include <string.h>
 #include "base/mem.h"
 
-/* ---- numbers ------------------------------------------------------------------------------------------------------------ */
+/* ---- numbers ------------------------------------------------------------------------------------------------------------
+ */
 
 bool cli_read_int(const char *text, long long min, long long max, long long *out) {
     if (!text[0] || strspn(text, "+-0123456789") != strlen(text)) {
@@ -52,7 +54,8 @@ static bool read_seed(const char *text, uint64_t *seed, bool *given) {
     return errno == 0;
 }
 
-/* ---- suggestions --------------------------------------------------------------------------------------------------------- */
+/* ---- suggestions ---------------------------------------------------------------------------------------------------------
+ */
 
 /* Levenshtein distance of short words; longer ones count as far apart. */
 static size_t edit_distance(const char *a, const char *b) {
@@ -91,7 +94,8 @@ const char *cli_nearest(const char *word, const char *const *candidates, size_t 
     return best;
 }
 
-/* ---- the table ----------------------------------------------------------------------------------------------------------- */
+/* ---- the table -----------------------------------------------------------------------------------------------------------
+ */
 
 /* Copies the next of the space-separated names; false at the end. */
 static bool next_name(const char **names, char *out, size_t size) {
@@ -140,7 +144,8 @@ static clt_status unknown_option(cli_verb verb, const char *name, clt_err *err) 
     return near ? clt_hint(err, "did you mean %s?", near) : err->code;
 }
 
-/* ---- values -------------------------------------------------------------------------------------------------------------- */
+/* ---- values --------------------------------------------------------------------------------------------------------------
+ */
 
 static clt_status bad_value(clt_err *err, const char *name, const char *value, const char *expected) {
     return clt_fail(err, CLT_E_USAGE, "%s: '%s' is not %s", name, value, expected);
@@ -242,7 +247,8 @@ static clt_status store_kv(const char *name, const char *value, int *out, clt_er
     }
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
         if (!strcmp(value, others[i])) {
-            return clt_fail(err, CLT_E_UNSUPPORTED, "%s: a cache of type %s is not supported; f32, f16 and q8_0 are", name, value);
+            return clt_fail(err, CLT_E_UNSUPPORTED, "%s: a cache of type %s is not supported; f32, f16 and q8_0 are", name,
+                            value);
         }
     }
     return bad_value(err, name, value, "one of f32, f16, q8_0");
@@ -309,7 +315,8 @@ static clt_status store_value(const cli_option *o, const char *name, const char 
     case CLI_K_REAL:
         return store_real(o, name, value, field, err);
     case CLI_K_SEED:
-        return read_seed(value, &args->seed, &args->seed_given) ? CLT_OK : bad_value(err, name, value, "a seed (0..2^64-1, or -1)");
+        return read_seed(value, &args->seed, &args->seed_given) ? CLT_OK
+                                                                : bad_value(err, name, value, "a seed (0..2^64-1, or -1)");
     case CLI_K_BIAS:
         return store_bias(name, value, args, err);
     case CLI_K_CHOICE:
@@ -324,7 +331,8 @@ static clt_status store_value(const cli_option *o, const char *name, const char 
     return CLT_OK;
 }
 
-/* ---- parsing ------------------------------------------------------------------------------------------------------------- */
+/* ---- parsing -------------------------------------------------------------------------------------------------------------
+ */
 
 static void set_defaults(cli_verb verb, cli_args *args) {
     *args = (cli_args){.verb = verb, .predict = -1, .reasoning_budget = -1, .repetitions = 5, .draft_max = 0};
@@ -403,7 +411,8 @@ static clt_status check_features(const cli_args *args, clt_err *err) {
                         args->spec == CLI_SPEC_MTP ? "mtp" : "lookup");
     }
     if (args->reasoning_budget > 0) {
-        return clt_fail(err, CLT_E_UNSUPPORTED, "--reasoning-budget: a budget of tokens is not in this version; 0 and -1 are");
+        return clt_fail(err, CLT_E_UNSUPPORTED,
+                        "--reasoning-budget: a budget of tokens is not in this version; 0 and -1 are");
     }
     return CLT_OK;
 }
@@ -451,7 +460,9 @@ clt_status cli_args_set(cli_args *args, const char *name, const char *value, clt
         }
     }
     clt_fail(err, CLT_E_USAGE, "/set: '%s' is not a setting", name);
-    return clt_hint(err, "settings: temp top_k top_p min_p repeat_penalty repeat_last_n presence_penalty frequency_penalty seed n_predict");
+    return clt_hint(
+        err,
+        "settings: temp top_k top_p min_p repeat_penalty repeat_last_n presence_penalty frequency_penalty seed n_predict");
 }
 
 void cli_args_free(cli_args *args) {

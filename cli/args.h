@@ -10,7 +10,17 @@
 #include "culet.h"
 
 typedef enum cli_verb {
-    CLI_RUN, CLI_CHAT, CLI_TOKENIZE, CLI_DETOKENIZE, CLI_RENDER, CLI_LOGITS, CLI_SCORE, CLI_SHOW, CLI_LS, CLI_DOCTOR, CLI_BENCH,
+    CLI_RUN,
+    CLI_CHAT,
+    CLI_TOKENIZE,
+    CLI_DETOKENIZE,
+    CLI_RENDER,
+    CLI_LOGITS,
+    CLI_SCORE,
+    CLI_SHOW,
+    CLI_LS,
+    CLI_DOCTOR,
+    CLI_BENCH,
     CLI_VERBS
 } cli_verb;
 
@@ -104,8 +114,8 @@ typedef struct cli_option {
 extern const cli_option cli_options[];
 extern const size_t cli_n_options;
 
-/* Fills `args` (defaults first). CLT_E_USAGE names the flag; CLT_E_UNSUPPORTED a feature that this version lacks. With --help
- * or --version given, the rest is not judged. Free with cli_args_free also after a failure. */
+/* Fills `args` (defaults first). CLT_E_USAGE names the flag; CLT_E_UNSUPPORTED a feature that this version lacks. With
+ * --help or --version given, the rest is not judged. Free with cli_args_free also after a failure. */
 clt_status cli_args_parse(cli_verb verb, int argc, char **argv, cli_args *args, clt_err *err);
 void cli_args_free(cli_args *args);
 /* Changes one sampling value by its long name without dashes ("temp", "top_k"), as chat's /set does. */

@@ -1,6 +1,7 @@
 /* culet bench: evaluates prompts and single tokens of random ids and times them. Sampling and text are not part of it.
  *
- * A test is a point of the grid: depth tokens first (not timed), then n_prompt tokens at once, then n_gen tokens one by one. */
+ * A test is a point of the grid: depth tokens first (not timed), then n_prompt tokens at once, then n_gen tokens one by one.
+ */
 #include "bench.h"
 #include <time.h>
 #include "base/mem.h"
@@ -19,7 +20,8 @@ typedef struct bench {
     double *ms;              /* [repetitions] */
 } bench;
 
-/* ---- one test ------------------------------------------------------------------------------------------------------------- */
+/* ---- one test
+ * ------------------------------------------------------------------------------------------------------------- */
 
 /* The same ids in every run and on every machine. */
 static bool random_ids(const culet_model_info *info, size_t n, clt_ids *out) {
@@ -109,7 +111,8 @@ static int run_test(bench *b, const cli_bench_test *t) {
     return code;
 }
 
-/* ---- the grid ------------------------------------------------------------------------------------------------------------- */
+/* ---- the grid
+ * ------------------------------------------------------------------------------------------------------------- */
 
 /* Prompts alone, generation alone, then pairs, as llama-bench orders them. */
 static int run_lengths(bench *b, cli_bench_test t) {
@@ -136,7 +139,8 @@ static int run_lengths(bench *b, cli_bench_test t) {
 /* Every combination of the other lists: the digits of one running number, the last list fastest. */
 static int run_grid(bench *b) {
     const cli_args *a = b->args;
-    const clt_ids *lists[] = {&a->bench_threads, &a->bench_depth, &a->bench_batch, &a->bench_ubatch, &a->bench_kv_k, &a->bench_kv_v};
+    const clt_ids *lists[] = {&a->bench_threads, &a->bench_depth, &a->bench_batch,
+                              &a->bench_ubatch,  &a->bench_kv_k,  &a->bench_kv_v};
     enum { LISTS = sizeof(lists) / sizeof(lists[0]) };
     size_t total = 1;
     int code = 0;
@@ -149,8 +153,12 @@ static int run_grid(bench *b) {
         for (size_t l = LISTS; l-- > 0; rest /= lists[l]->len) {
             value[l] = lists[l]->data[rest % lists[l]->len];
         }
-        code = run_lengths(b, (cli_bench_test){.threads = value[0], .n_depth = value[1], .batch = value[2], .ubatch = value[3],
-                                               .kv_k = value[4], .kv_v = value[5]});
+        code = run_lengths(b, (cli_bench_test){.threads = value[0],
+                                               .n_depth = value[1],
+                                               .batch = value[2],
+                                               .ubatch = value[3],
+                                               .kv_k = value[4],
+                                               .kv_v = value[5]});
     }
     return code;
 }

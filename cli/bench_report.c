@@ -44,7 +44,8 @@ static void test_name(const cli_bench_test *t, char *out, size_t size) {
     }
 }
 
-/* ---- JSON ----------------------------------------------------------------------------------------------------------------- */
+/* ---- JSON
+ * ----------------------------------------------------------------------------------------------------------------- */
 
 static void put_text(clt_jsonw *w, const char *key, const char *v) {
     clt_jsonw_key(w, key);
@@ -107,7 +108,8 @@ static void put_object(const cli_bench_result *r, clt_jsonw *w) {
     clt_jsonw_close(w, '}');
 }
 
-/* ---- tables ---------------------------------------------------------------------------------------------------------------- */
+/* ---- tables
+ * ---------------------------------------------------------------------------------------------------------------- */
 
 static void put_markdown(const cli_bench_result *r, bool first, clt_buf *out) {
     const cli_bench_test *t = &r->test;
@@ -119,8 +121,9 @@ static void put_markdown(const cli_bench_result *r, bool first, clt_buf *out) {
                           "| --- | ---: | ---: | --- | ---: | --- | ---: | ---: | ---: |\n");
     }
     clt_buf_printf(out, "| %s | %.2f MiB | %.2f M | %s | %d | %s/%s | %d/%d | %s | %.2f ± %.2f |\n", r->info->family,
-                   (double)r->info->file_bytes / 1048576, (double)r->info->parameters / 1e6, r->info->cpu_level, r->info->threads,
-                   cli_kv_name(t->kv_k), cli_kv_name(t->kv_v), t->batch, t->ubatch, name, s.avg_ts, s.stddev_ts);
+                   (double)r->info->file_bytes / 1048576, (double)r->info->parameters / 1e6, r->info->cpu_level,
+                   r->info->threads, cli_kv_name(t->kv_k), cli_kv_name(t->kv_v), t->batch, t->ubatch, name, s.avg_ts,
+                   s.stddev_ts);
 }
 
 /* A CSV field in quotes, quotes inside doubled. */
@@ -139,20 +142,24 @@ static void put_csv(const cli_bench_result *r, bool first, clt_buf *out) {
     const cli_bench_test *t = &r->test;
     summary s = summarise(r);
     if (first) {
-        clt_buf_puts(out, "build_commit,cpu_info,cpu_level,model_filename,model_type,model_size,model_n_params,n_batch,n_ubatch,n_threads,"
-                          "type_k,type_v,n_prompt,n_gen,n_depth,test_time,avg_ns,stddev_ns,avg_ts,stddev_ts\n");
+        clt_buf_puts(
+            out,
+            "build_commit,cpu_info,cpu_level,model_filename,model_type,model_size,model_n_params,n_batch,n_ubatch,n_threads,"
+            "type_k,type_v,n_prompt,n_gen,n_depth,test_time,avg_ns,stddev_ns,avg_ts,stddev_ts\n");
     }
     const char *const texts[] = {CULET_VERSION, clt_cpu_model(), r->info->cpu_level, r->info->path, r->info->family};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         put_quoted(out, texts[i]);
         clt_buf_putc(out, ',');
     }
-    clt_buf_printf(out, "%llu,%llu,%d,%d,%d,%s,%s,%d,%d,%d,%s,%.0f,%.0f,%.6f,%.6f\n", (unsigned long long)r->info->file_bytes,
-                   (unsigned long long)r->info->parameters, t->batch, t->ubatch, r->info->threads, cli_kv_name(t->kv_k),
-                   cli_kv_name(t->kv_v), t->n_prompt, t->n_gen, t->n_depth, r->time, s.avg_ns, s.stddev_ns, s.avg_ts, s.stddev_ts);
+    clt_buf_printf(out, "%llu,%llu,%d,%d,%d,%s,%s,%d,%d,%d,%s,%.0f,%.0f,%.6f,%.6f\n",
+                   (unsigned long long)r->info->file_bytes, (unsigned long long)r->info->parameters, t->batch, t->ubatch,
+                   r->info->threads, cli_kv_name(t->kv_k), cli_kv_name(t->kv_v), t->n_prompt, t->n_gen, t->n_depth, r->time,
+                   s.avg_ns, s.stddev_ns, s.avg_ts, s.stddev_ts);
 }
 
-/* ---- rows ------------------------------------------------------------------------------------------------------------------ */
+/* ---- rows
+ * ------------------------------------------------------------------------------------------------------------------ */
 
 void cli_bench_row(cli_bench_report *r, const cli_bench_result *result) {
     clt_buf out = {0};

@@ -9,7 +9,8 @@
 #include "signals.h"
 #include "verbs.h"
 
-/* ---- one reply ------------------------------------------------------------------------------------------------------------ */
+/* ---- one reply
+ * ------------------------------------------------------------------------------------------------------------ */
 
 static bool on_prompt_progress(void *user, size_t done, size_t total) {
     (void)user;
@@ -94,9 +95,11 @@ static void answer(cli_chat_state *c, const char *text, size_t len) {
     }
 }
 
-/* ---- lines ---------------------------------------------------------------------------------------------------------------- */
+/* ---- lines
+ * ---------------------------------------------------------------------------------------------------------------- */
 
-/* A message between """ and """, which may span lines. `line` holds the first. The line breaks at the quotes do not count. */
+/* A message between """ and """, which may span lines. `line` holds the first. The line breaks at the quotes do not count.
+ */
 static cli_line_result read_block(cli_chat_state *c, clt_buf *line, clt_buf *text) {
     static const char quotes[] = "\"\"\"";
     bool first = true; /* nothing but the quotes on the first line: the message begins on the next */
@@ -166,7 +169,8 @@ static void talk(cli_chat_state *c) {
     clt_buf_free(&line);
 }
 
-/* ---- the command ---------------------------------------------------------------------------------------------------------- */
+/* ---- the command
+ * ---------------------------------------------------------------------------------------------------------- */
 
 bool cli_chat_clear(cli_chat_state *c) {
     cli_history_free(&c->history);

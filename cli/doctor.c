@@ -104,7 +104,8 @@ static void look(report *r) {
     advise(r, r->level_known && r->level == CLT_CPU_SCALAR, "no vector instructions are in use: evaluation will be slow");
     advise(r, r->memory_free && r->memory_free < gib, "less than 1 GiB of memory is available: close other programs");
     advise(r, r->disk_free && r->disk_free < gib, "less than 1 GiB of disk is free where models are kept");
-    advise(r, !r->default_there, "the default model is not in the model folder: ./quickstart fetches it, or give a file with -m");
+    advise(r, !r->default_there,
+           "the default model is not in the model folder: ./quickstart fetches it, or give a file with -m");
     for (size_t i = 0; i < N_FEATURES; i++) {
         advise(r, !features[i].built, features[i].without);
     }
@@ -180,13 +181,15 @@ static void write_text(const report *r) {
         }
     }
     clt_buf_printf(&out, "\nin use   %s\n", r->level_known ? clt_cpu_level_name(r->level) : r->level_error.text);
-    clt_buf_printf(&out, "memory   %.1f GiB, %.1f GiB available\n", (double)r->memory_total / 1073741824.0, (double)r->memory_free / 1073741824.0);
+    clt_buf_printf(&out, "memory   %.1f GiB, %.1f GiB available\n", (double)r->memory_total / 1073741824.0,
+                   (double)r->memory_free / 1073741824.0);
     clt_buf_printf(&out, "disk     %.1f GiB free\n", (double)r->disk_free / 1073741824.0);
-    clt_buf_printf(&out, "models   %s%s\n", r->folder.data ? r->folder.data : "?", r->folder_there ? "" : " (does not exist yet)");
+    clt_buf_printf(&out, "models   %s%s\n", r->folder.data ? r->folder.data : "?",
+                   r->folder_there ? "" : " (does not exist yet)");
     clt_buf_printf(&out, "default  %s\n", r->default_there ? r->default_path : "not found");
     for (size_t i = 0; i < N_FEATURES; i++) {
-        clt_buf_printf(&out, "%s%-9s %-3s  %s (%s)\n", i ? "         " : "built in ", features[i].name, features[i].built ? "yes" : "no",
-                       features[i].purpose, features[i].package);
+        clt_buf_printf(&out, "%s%-9s %-3s  %s (%s)\n", i ? "         " : "built in ", features[i].name,
+                       features[i].built ? "yes" : "no", features[i].purpose, features[i].package);
     }
     for (size_t i = 0; i < r->n_advice; i++) {
         clt_buf_printf(&out, "advice   %s\n", r->advice[i]);

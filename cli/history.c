@@ -50,7 +50,8 @@ void cli_history_drop_last(cli_history *h) {
     }
 }
 
-/* ---- prompts ------------------------------------------------------------------------------------------------------------- */
+/* ---- prompts -------------------------------------------------------------------------------------------------------------
+ */
 
 static culet_status out_of_memory(culet_error *err) {
     err->status = CULET_MEMORY;
@@ -141,7 +142,8 @@ culet_status cli_history_reply(cli_history *h, const culet_engine *e, const cule
     return CULET_OK;
 }
 
-/* ---- saved conversations --------------------------------------------------------------------------------------------------- */
+/* ---- saved conversations
+ * --------------------------------------------------------------------------------------------------- */
 
 static void put_count(clt_jsonw *w, const char *key, size_t v) {
     clt_jsonw_key(w, key);

@@ -24,7 +24,8 @@ static int write_table(const char *list) {
         const clt_json *entry = clt_json_at(document, i);
         int64_t bytes = 0;
         clt_json_int(clt_json_get(entry, "bytes"), &bytes);
-        clt_buf_printf(&table, "%-48s %10.1f MB  %s\n", text_of(entry, "name"), (double)bytes / 1e6, text_of(entry, "format"));
+        clt_buf_printf(&table, "%-48s %10.1f MB  %s\n", text_of(entry, "name"), (double)bytes / 1e6,
+                       text_of(entry, "format"));
     }
     cli_out_buf(&table);
     if (!clt_json_len(document)) {

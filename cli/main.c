@@ -25,8 +25,10 @@ static const command commands[CLI_VERBS] = {
     {"logits", cli_logits, "[-m MODEL] --ids IDS --out FILE [--all]", "the model's logits as raw float32",
      "Rows of V values, V = rows of the embedding table; after the softcap, before suppression and bias."},
     {"score", cli_score, "[-m MODEL] -f FILE", "negative log-likelihood, perplexity, divergence from saved logits",
-     "The text is cut into windows of the context's size. Each begins with BOS, unless --no-bos; its first token is not scored.\n"
-     "FILE of --save-logits holds float32 [rows, V], FILE.ids int32 [rows], both little-endian; every row of every window counts."},
+     "The text is cut into windows of the context's size. Each begins with BOS, unless --no-bos; its first token is not "
+     "scored.\n"
+     "FILE of --save-logits holds float32 [rows, V], FILE.ids int32 [rows], both little-endian; every row of every window "
+     "counts."},
     {"show", cli_show, "[-m MODEL] [--json]", "configuration, tensors and memory plan of a model", ""},
     {"ls", cli_ls, "[--json]", "the models in the model folder", ""},
     {"doctor", cli_doctor, "[--json]", "this machine: CPU, memory, disk, model folder, what was built in", ""},
@@ -43,8 +45,10 @@ static int help_all(void) {
     for (size_t i = 0; i < CLI_VERBS; i++) {
         clt_buf_printf(&text, "  %-12s %s\n", commands[i].name, commands[i].summary);
     }
-    clt_buf_puts(&text, "\nculet COMMAND -h lists the flags of a command; culet --version prints the version.\n"
-                        "exit codes: 0 ok, 1 failed, 2 usage, 3 model file, 4 memory, 5 network, 6 unsupported, 130 and 143 interrupted\n");
+    clt_buf_puts(
+        &text,
+        "\nculet COMMAND -h lists the flags of a command; culet --version prints the version.\n"
+        "exit codes: 0 ok, 1 failed, 2 usage, 3 model file, 4 memory, 5 network, 6 unsupported, 130 and 143 interrupted\n");
     cli_out_buf(&text);
     clt_buf_free(&text);
     return 0;

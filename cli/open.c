@@ -89,7 +89,8 @@ static int sampling_biases(const cli_args *args, const culet_model_info *info, i
     }
     for (size_t i = 0; i < args->n_biases; i++) {
         if (args->biases[i].id >= info->vocab) {
-            return cli_failf(CLT_E_USAGE, "--logit-bias: token %d is outside the vocabulary of %d", args->biases[i].id, info->vocab);
+            return cli_failf(CLT_E_USAGE, "--logit-bias: token %d is outside the vocabulary of %d", args->biases[i].id,
+                             info->vocab);
         }
         (*ids)[i] = args->biases[i].id;
         (*values)[i] = args->biases[i].value;

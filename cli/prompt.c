@@ -146,7 +146,8 @@ bool cli_ids_in_thought(const culet_engine *e, const int32_t *ids, size_t n) {
         if (len == sizeof(open) - 1 && !memcmp(piece, open, len)) {
             return true;
         }
-        if ((len == sizeof(close) - 1 && !memcmp(piece, close, len)) || (len == sizeof(turn) - 1 && !memcmp(piece, turn, len))) {
+        if ((len == sizeof(close) - 1 && !memcmp(piece, close, len)) ||
+            (len == sizeof(turn) - 1 && !memcmp(piece, turn, len))) {
             return false;
         }
     }

@@ -21,7 +21,9 @@ clt_status cli_rawfile_write(cli_rawfile *f, const void *values, size_t n, clt_e
     }
     return CLT_OK;
 #else
-    return fwrite(values, 4, n, f->stream) == n ? CLT_OK : clt_fail(err, CLT_E_FAILED, "%s: cannot write: %s", f->path, strerror(errno));
+    return fwrite(values, 4, n, f->stream) == n
+               ? CLT_OK
+               : clt_fail(err, CLT_E_FAILED, "%s: cannot write: %s", f->path, strerror(errno));
 #endif
 }
 

@@ -8,7 +8,8 @@
 #include "open.h"
 #include "out.h"
 
-/* ---- streaming ----------------------------------------------------------------------------------------------------------- */
+/* ---- streaming -----------------------------------------------------------------------------------------------------------
+ */
 
 bool cli_stream_delta(void *stream, culet_delta kind, const char *text, size_t len) {
     cli_stream *s = stream;
@@ -41,9 +42,11 @@ void cli_stream_end(cli_stream *s, bool always) {
     }
 }
 
-/* ---- timings ------------------------------------------------------------------------------------------------------------- */
+/* ---- timings -------------------------------------------------------------------------------------------------------------
+ */
 
-void cli_timings_read(const cli_args *args, const culet_engine *e, const culet_session *s, const culet_reply *r, cli_timings *out) {
+void cli_timings_read(const cli_args *args, const culet_engine *e, const culet_session *s, const culet_reply *r,
+                      cli_timings *out) {
     const culet_model_info *info = culet_engine_info(e);
     *out = (cli_timings){
         .t = r->timings,
@@ -109,16 +112,18 @@ void cli_timings_print(const cli_timings *m, int stats) {
         cli_err_text(line.data, line.len, false);
         clt_buf_free(&line);
     } else if (stats == CLI_STATS_TEXT) {
-        cli_say("prompt   %zu tokens: %zu reused, %zu evaluated in %.1f ms (%.1f per second)", t->cache_n + t->prompt_n, t->cache_n,
-                t->prompt_n, t->prompt_ms, per_second(t->prompt_n, t->prompt_ms));
-        cli_say("reply    %zu tokens in %.1f ms (%.1f per second), first after %.1f ms, ended by %s", t->predicted_n, t->predicted_ms,
-                per_second(t->predicted_n, t->predicted_ms), t->ttft_ms, culet_finish_name(m->finish));
-        cli_say("memory   %.1f MiB at most, cache %.1f MiB; load %.1f ms; %s, %d thread%s", (double)clt_rss_peak_bytes() / 1048576,
-                (double)m->kv_bytes / 1048576, m->load_ms, m->cpu_level, m->threads, m->threads == 1 ? "" : "s");
+        cli_say("prompt   %zu tokens: %zu reused, %zu evaluated in %.1f ms (%.1f per second)", t->cache_n + t->prompt_n,
+                t->cache_n, t->prompt_n, t->prompt_ms, per_second(t->prompt_n, t->prompt_ms));
+        cli_say("reply    %zu tokens in %.1f ms (%.1f per second), first after %.1f ms, ended by %s", t->predicted_n,
+                t->predicted_ms, per_second(t->predicted_n, t->predicted_ms), t->ttft_ms, culet_finish_name(m->finish));
+        cli_say("memory   %.1f MiB at most, cache %.1f MiB; load %.1f ms; %s, %d thread%s",
+                (double)clt_rss_peak_bytes() / 1048576, (double)m->kv_bytes / 1048576, m->load_ms, m->cpu_level, m->threads,
+                m->threads == 1 ? "" : "s");
     }
 }
 
-/* ---- the document -------------------------------------------------------------------------------------------------------- */
+/* ---- the document --------------------------------------------------------------------------------------------------------
+ */
 
 static void put_ids(clt_jsonw *w, const char *key, const int32_t *ids, size_t n) {
     clt_jsonw_key(w, key);

@@ -23,7 +23,8 @@ typedef struct cli_timings {
     const char *spec, *cpu_level;
     int threads;
 } cli_timings;
-void cli_timings_read(const cli_args *args, const culet_engine *e, const culet_session *s, const culet_reply *r, cli_timings *out);
+void cli_timings_read(const cli_args *args, const culet_engine *e, const culet_session *s, const culet_reply *r,
+                      cli_timings *out);
 /* One JSON object on one line, without a newline. */
 void cli_timings_json(const cli_timings *m, clt_buf *out);
 /* As --stats asks, to standard error. */

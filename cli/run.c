@@ -27,7 +27,8 @@ static void warn_old_markers(const run *r, const clt_buf *text) {
     static const char *const markers[] = {"<start_of_turn>", "<end_of_turn>"};
     for (size_t i = 0; i < 2; i++) {
         if (memmem(text->data, text->len, markers[i], strlen(markers[i]))) {
-            cli_note("warning: the prompt holds %s, a marker of Gemma 3 that is plain text to this Gemma 4 model", markers[i]);
+            cli_note("warning: the prompt holds %s, a marker of Gemma 3 that is plain text to this Gemma 4 model",
+                     markers[i]);
             return;
         }
     }
@@ -108,8 +109,8 @@ static bool on_prompt_progress(void *user, size_t done, size_t total) {
 static void show_facts(const run *r) {
     if (r->args->verbose) {
         const culet_model_info *info = culet_engine_info(r->engine);
-        cli_say("culet: %s, %s, context %d, %zu prompt tokens, seed %llu", info->family, info->path, culet_session_context(r->session),
-                r->prompt.len, (unsigned long long)r->sampling.seed);
+        cli_say("culet: %s, %s, context %d, %zu prompt tokens, seed %llu", info->family, info->path,
+                culet_session_context(r->session), r->prompt.len, (unsigned long long)r->sampling.seed);
     }
 }
 

@@ -1,7 +1,7 @@
 /* culet score: how likely a text is to the model, and how far the model is from saved logits.
  *
- * The text is tokenised once and cut into windows. With BOS a window is BOS and context - 1 tokens, each scored; without it a
- * window is context tokens, of which the first is not scored. Rows are used as they come: at most two are in memory. */
+ * The text is tokenised once and cut into windows. With BOS a window is BOS and context - 1 tokens, each scored; without it
+ * a window is context tokens, of which the first is not scored. Rows are used as they come: at most two are in memory. */
 #include <math.h>
 #include "base/json.h"
 #include "base/mem.h"
@@ -96,7 +96,8 @@ static int evaluate_windows(score *s, size_t context) {
     return s->base.stream && cli_score_base_end(&s->base, &s->err) ? cli_fail(&s->err) : 0;
 }
 
-/* ---- files --------------------------------------------------------------------------------------------------------------- */
+/* ---- files ---------------------------------------------------------------------------------------------------------------
+ */
 
 static int open_files(score *s) {
     const cli_args *args = s->args;
@@ -126,7 +127,8 @@ static int close_files(score *s, int code) {
     return first || second ? cli_fail(&s->err) : code;
 }
 
-/* ---- results ------------------------------------------------------------------------------------------------------------- */
+/* ---- results -------------------------------------------------------------------------------------------------------------
+ */
 
 static double standard_error(double sum, double sum_squared, size_t n) {
     if (n < 2) {
@@ -173,7 +175,8 @@ static void write_json(const score *s, size_t context) {
 static void write_text(const score *s, size_t context) {
     clt_buf text = {0};
     double mean = s->scored ? s->nll / (double)s->scored : NAN;
-    clt_buf_printf(&text, "tokens      %zu scored of %zu, in %zu windows of at most %zu\n", s->scored, s->tokens.len, s->windows, context);
+    clt_buf_printf(&text, "tokens      %zu scored of %zu, in %zu windows of at most %zu\n", s->scored, s->tokens.len,
+                   s->windows, context);
     clt_buf_printf(&text, "nll         %.6f in all, %.6f ± %.6f per token\n", s->nll, mean,
                    standard_error(s->nll, s->nll_squared, s->scored));
     clt_buf_printf(&text, "perplexity  %.6f\n", exp(mean));
@@ -184,7 +187,8 @@ static void write_text(const score *s, size_t context) {
     clt_buf_free(&text);
 }
 
-/* ---- the command ---------------------------------------------------------------------------------------------------------- */
+/* ---- the command
+ * ---------------------------------------------------------------------------------------------------------- */
 
 /* The text without BOS: every window brings its own. */
 static int read_text(score *s) {

@@ -47,7 +47,8 @@ clt_status cli_score_base_open(const char *path, size_t vocab, cli_score_base *b
         return st;
     }
     if (!bytes || bytes % row_bytes) {
-        return clt_fail(err, CLT_E_FILE, "%s: %llu bytes are not whole rows of %zu float32 values: made with another vocabulary?", path,
+        return clt_fail(err, CLT_E_FILE,
+                        "%s: %llu bytes are not whole rows of %zu float32 values: made with another vocabulary?", path,
                         (unsigned long long)bytes, vocab);
     }
     b->rows_in_file = (size_t)(bytes / row_bytes);
@@ -57,8 +58,8 @@ clt_status cli_score_base_open(const char *path, size_t vocab, cli_score_base *b
 
 static clt_status read_values(cli_score_base *b, FILE *f, void *values, size_t n, clt_err *err) {
     if (fread(values, 4, n, f) != n) {
-        return clt_fail(err, CLT_E_FILE, "%s: has %zu rows, the text needs more: made from another text or context?", b->path,
-                        b->rows_in_file);
+        return clt_fail(err, CLT_E_FILE, "%s: has %zu rows, the text needs more: made from another text or context?",
+                        b->path, b->rows_in_file);
     }
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
     uint32_t *words = values;
@@ -108,7 +109,8 @@ clt_status cli_score_base_row(cli_score_base *b, int32_t id, const float *logits
         return st;
     }
     if (expected != id) {
-        return clt_fail(err, CLT_E_FILE, "%s: row %zu is of token %d, the text has %d there: made from another text or context?", b->path,
+        return clt_fail(err, CLT_E_FILE,
+                        "%s: row %zu is of token %d, the text has %d there: made from another text or context?", b->path,
                         b->rows, expected, id);
     }
     double base_sum = cli_log_sum_exp(b->row, b->vocab), kl = 0;
@@ -125,8 +127,8 @@ clt_status cli_score_base_row(cli_score_base *b, int32_t id, const float *logits
 
 clt_status cli_score_base_end(cli_score_base *b, clt_err *err) {
     if (b->rows != b->rows_in_file) {
-        return clt_fail(err, CLT_E_FILE, "%s: has %zu rows, the text only %zu: made from another text or context?", b->path, b->rows_in_file,
-                        b->rows);
+        return clt_fail(err, CLT_E_FILE, "%s: has %zu rows, the text only %zu: made from another text or context?", b->path,
+                        b->rows_in_file, b->rows);
     }
     return CLT_OK;
 }
@@ -164,8 +166,8 @@ void cli_score_base_text(const cli_score_base *b, clt_buf *out) {
     clt_buf_printf(out, "agreement   best token equal in %zu of %zu rows (%.4f %%)\n", b->agreed, b->rows,
                    100 * (double)b->agreed / (double)b->rows);
     if (b->diverged) {
-        clt_buf_printf(out, "divergence  first in row %zu: base %d, model %d; the base's margin there is %.6f\n", b->diverged_row,
-                       b->base_best, b->model_best, b->base_margin);
+        clt_buf_printf(out, "divergence  first in row %zu: base %d, model %d; the base's margin there is %.6f\n",
+                       b->diverged_row, b->base_best, b->model_best, b->base_margin);
     }
 }
 
