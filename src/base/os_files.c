@@ -80,9 +80,16 @@ static bool write_and_close(int fd, const void *data, size_t n) {
     return ok;
 }
 
+/* A rename would put a file in the place of a device or a pipe. */
+static bool is_special(const char *path) {
+    struct stat st;
+    return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+}
+
 clt_status clt_write_file_atomic(const char *path, const void *data, size_t n, bool private_mode, clt_err *err) {
     clt_buf temp = {0};
     clt_status status = CLT_OK;
+    if (is_special(path)) return clt_fail(err, CLT_E_FILE, "%s: cannot write: a device or a pipe, expected a file", path);
     clt_buf_printf(&temp, "%s.%08llx.tmp", path, (unsigned long long)clt_random_entropy() & 0xFFFFFFFF);
     if (temp.failed) return clt_fail_memory(err, path, strlen(path));
     int fd = open(temp.data, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, private_mode ? 0600 : 0666);

@@ -79,6 +79,14 @@ static void test_failures_name_the_path(void **state) {
     assert_int_equal(clt_write_file_atomic("/no/such/folder/x", "a", 1, false, &err), CLT_E_FILE);
     assert_non_null(strstr(err.text, "/no/such/folder/x"));
     assert_int_equal(clt_write_file_atomic(folder, "a", 1, false, &err), CLT_E_FILE); /* a folder is not replaced */
+    struct stat st;
+    const char *pipe_path = in_folder("pipe");
+    assert_int_equal(mkfifo(pipe_path, 0600), 0);
+    assert_int_equal(clt_write_file_atomic(pipe_path, "a", 1, false, &err), CLT_E_FILE); /* nor a pipe or a device */
+    assert_non_null(strstr(err.text, "a device or a pipe"));
+    assert_int_equal(stat(pipe_path, &st), 0);
+    assert_true(S_ISFIFO(st.st_mode));
+    assert_int_equal(unlink(pipe_path), 0);
     assert_int_equal(clt_read_file("/no/such/file", 10, &b, &err), CLT_E_FILE);
     assert_int_equal(clt_read_file(folder, 10, &b, &err), CLT_E_FILE);
     assert_int_equal(clt_list_dir("/no/such/folder", &names, &n, &err), CLT_E_FILE);
