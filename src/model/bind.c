@@ -1,7 +1,8 @@
 /* The table of names, and the binding of roles to tensors.
  *
  * One table says for each role: its GGUF name, its Hugging Face name, its shape, and when a layer has it. Whatever is missing,
- * misshapen or left over is collected and reported together, layers of one kind in one entry ("blk.{0-3,7}.attn_k.weight"). */
+ * misshapen or left over is collected and reported together, each tensor by its name. If that is more than an error holds, missing
+ * layers of one kind share an entry ("blk.{0-3,7}.attn_k.weight"). */
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -58,7 +59,7 @@ typedef struct binder {
     bool gguf;
     const char *prefix;      /* HF: what stands before "layers." */
     unsigned char *claimed;  /* [tensors] */
-    clt_buf missing, misshapen, extra;
+    clt_buf missing, grouped, misshapen, extra; /* grouped: the missing ones, in few words */
 } binder;
 
 static const clt_tensor **slot_of(clt_model *m, int l, const role *r) {
@@ -133,15 +134,19 @@ static void add_layer(clt_buf *list, int l, int *run, int *last) {
 static void report_missing(binder *b, const role *r) {
     clt_buf list = {0};
     int run = -1, last = -1;
+    char name[192];
     for (int l = 0; l < b->m->config.layers; l++) {
         const clt_layer_tensors *t = &b->m->layer[l];
         bool fused = t->qkv && (r->slot == SLOT(q) || r->slot == SLOT(k) || r->slot == SLOT(v));
-        if (!*slot_of(b->m, l, r) && !fused && wanted(b->m, l, r->when)) add_layer(&list, l, &run, &last);
+        if (*slot_of(b->m, l, r) || fused || !wanted(b->m, l, r->when)) continue;
+        add_layer(&list, l, &run, &last);
+        layer_name(b, r, l, name, sizeof name);
+        clt_buf_printf(&b->missing, "; %s", name);
     }
     if (run >= 0) {
         clt_buf_printf(&list, run == last ? "%d" : "%d-%d", run, last);
-        if (b->gguf) clt_buf_printf(&b->missing, "; blk.{%s}.%s", list.data, r->gguf);
-        else clt_buf_printf(&b->missing, "; %slayers.{%s}.%s", b->prefix, list.data, r->hf);
+        if (b->gguf) clt_buf_printf(&b->grouped, "; blk.{%s}.%s", list.data, r->gguf);
+        else clt_buf_printf(&b->grouped, "; %slayers.{%s}.%s", b->prefix, list.data, r->hf);
     }
     b->missing.failed |= list.failed;
     clt_buf_free(&list);
@@ -194,7 +199,10 @@ static const clt_tensor *bind_global(binder *b, const char *gguf, const char *hf
     if (b->gguf) snprintf(name, sizeof name, "%s", gguf);
     else snprintf(name, sizeof name, "%s%s", b->prefix, hf);
     const clt_tensor *t = claim(b, name);
-    if (!t && required) clt_buf_printf(&b->missing, "; %s", name);
+    if (!t && required) {
+        clt_buf_printf(&b->missing, "; %s", name);
+        clt_buf_printf(&b->grouped, "; %s", name);
+    }
     return t;
 }
 
@@ -217,7 +225,7 @@ static void bind_globals(binder *b) {
     if (m->embed) c->vocab = m->embed->dims[1] > 0 && m->embed->dims[1] <= INT32_MAX ? (int)m->embed->dims[1] : 0;
     if (!m->output) m->output = m->embed;
     check_global(b, m->embed, c->width, c->vocab, false);
-    check_global(b, m->output, c->width, c->vocab, false);
+    if (m->output != m->embed) check_global(b, m->output, c->width, c->vocab, false);
     check_global(b, m->output_norm, c->width, 1, true);
     if (!c->ple_dim) return;
     int64_t all = (int64_t)c->layers * c->ple_dim;
@@ -250,10 +258,11 @@ static void collect_extra(binder *b) {
 }
 
 static clt_status report(binder *b, clt_err *err) {
-    if (b->missing.failed || b->misshapen.failed || b->extra.failed) return clt_fail_memory(err, "the list of tensors", 4096);
+    if (b->missing.failed || b->grouped.failed || b->misshapen.failed || b->extra.failed) return clt_fail_memory(err, "the list of tensors", 4096);
     if (!b->missing.len && !b->misshapen.len && !b->extra.len) return CLT_OK;
     const char *const kinds[] = {"missing tensors", "wrong tensors", "extra tensors"};
-    const clt_buf *lists[] = {&b->missing, &b->misshapen, &b->extra};
+    bool fits = b->missing.len + b->misshapen.len + b->extra.len + strlen(clt_file_path(b->m->file)) + 64 < sizeof err->text;
+    const clt_buf *lists[] = {fits ? &b->missing : &b->grouped, &b->misshapen, &b->extra};
     clt_buf text = {0};
     for (int i = 0; i < 3; i++)
         if (lists[i]->len) clt_buf_printf(&text, "%s%s: %s", text.len ? ". " : "", kinds[i], lists[i]->data + 2);
@@ -290,6 +299,7 @@ clt_status clt_bind_tensors(clt_model *m, clt_err *err) {
     }
     clt_free(b.claimed);
     clt_buf_free(&b.missing);
+    clt_buf_free(&b.grouped);
     clt_buf_free(&b.misshapen);
     clt_buf_free(&b.extra);
     return st;

@@ -87,12 +87,20 @@ static void read_pattern(reader *r, int default_period) {
     }
 }
 
+static void check_value_length(reader *r, const char *suffix, int found, int expected) {
+    char key[128], what[64];
+    find(r, suffix, key);
+    snprintf(what, sizeof what, "is %d, expected %d, the length of the keys", found, expected);
+    if (found != expected) bad(r, key, what);
+}
+
 static void read_layers(reader *r) {
     clt_config *c = &r->m->config;
     int dim_full = integer(r, "attention.key_length", 2, 4096, -1), dim_value = integer(r, "attention.value_length", 2, 4096, dim_full);
     int dim_sliding = integer(r, "attention.key_length_swa", 2, 4096, dim_full);
     int value_sliding = integer(r, "attention.value_length_swa", 2, 4096, dim_sliding);
-    if (dim_value != dim_full || value_sliding != dim_sliding) bad(r, "attention.value_length", "differs from the key length");
+    check_value_length(r, "attention.value_length", dim_value, dim_full);
+    check_value_length(r, "attention.value_length_swa", value_sliding, dim_sliding);
     for (int l = 0; l < c->layers && r->st == CLT_OK; l++) {
         clt_layer_config *lc = &c->layer[l];
         lc->head_dim = lc->sliding ? dim_sliding : dim_full;
@@ -142,6 +150,17 @@ static void read_rope_pairs(reader *r, int head_dim_full) {
     c->rope_pairs_full = n;
 }
 
+/* No Gemma 4 stretches its positions; a file that says so is not one that this arithmetic fits. */
+static void refuse_scaling(reader *r) {
+    char key[128];
+    const char *kind;
+    uint64_t n;
+    const clt_meta *m = find(r, "rope.scaling.type", key);
+    if (r->st != CLT_OK || !m || !clt_meta_str(m, &kind, &n) || (n == 4 && !memcmp(kind, "none", 4))) return;
+    r->st = clt_fail(r->err, CLT_E_UNSUPPORTED, "%s: key %s is \"%.*s\", expected none in a Gemma 4 model", clt_file_path(r->f), key,
+                     (int)(n < 40 ? n : 40), kind);
+}
+
 static void read_gemma4(reader *r) {
     clt_config *c = &r->m->config;
     read_pattern(r, 0);
@@ -152,7 +171,9 @@ static void read_gemma4(reader *r) {
     c->experts_used = integer(r, "expert_used_count", 0, CLT_MAX_EXPERTS, 0);
     c->expert_ffn = integer(r, "expert_feed_forward_length", 0, CLT_MAX_WIDTH, 0);
     read_rope_pairs(r, integer(r, "attention.key_length", 2, 4096, -1));
-    if (r->st == CLT_OK) r->st = clt_config_share_kv(r->m, integer(r, "attention.shared_kv_layers", 0, CLT_MAX_LAYERS, 0), r->err);
+    int n_shared = integer(r, "attention.shared_kv_layers", 0, CLT_MAX_LAYERS, 0);
+    refuse_scaling(r);
+    if (r->st == CLT_OK) r->st = clt_config_share_kv(r->m, n_shared, r->err);
 }
 
 static void read_gemma3(reader *r) {
