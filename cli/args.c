@@ -9,8 +9,7 @@
 #include <string.h>
 #include "base/mem.h"
 
-/* ---- numbers ------------------------------------------------------------------------------------------------------------
- */
+/* ---- numbers ---- */
 
 bool cli_read_int(const char *text, long long min, long long max, long long *out) {
     if (!text[0] || strspn(text, "+-0123456789") != strlen(text)) {
@@ -54,8 +53,7 @@ static bool read_seed(const char *text, uint64_t *seed, bool *given) {
     return errno == 0;
 }
 
-/* ---- suggestions ---------------------------------------------------------------------------------------------------------
- */
+/* ---- suggestions ---- */
 
 /* Levenshtein distance of short words; longer ones count as far apart. */
 static size_t edit_distance(const char *a, const char *b) {
@@ -94,8 +92,7 @@ const char *cli_nearest(const char *word, const char *const *candidates, size_t 
     return best;
 }
 
-/* ---- the table -----------------------------------------------------------------------------------------------------------
- */
+/* ---- the table ---- */
 
 /* Copies the next of the space-separated names; false at the end. */
 static bool next_name(const char **names, char *out, size_t size) {
@@ -144,8 +141,7 @@ static clt_status unknown_option(cli_verb verb, const char *name, clt_err *err) 
     return near ? clt_hint(err, "did you mean %s?", near) : err->code;
 }
 
-/* ---- values --------------------------------------------------------------------------------------------------------------
- */
+/* ---- values ---- */
 
 static clt_status bad_value(clt_err *err, const char *name, const char *value, const char *expected) {
     return clt_fail(err, CLT_E_USAGE, "%s: '%s' is not %s", name, value, expected);
@@ -331,8 +327,7 @@ static clt_status store_value(const cli_option *o, const char *name, const char 
     return CLT_OK;
 }
 
-/* ---- parsing -------------------------------------------------------------------------------------------------------------
- */
+/* ---- parsing ---- */
 
 static void set_defaults(cli_verb verb, cli_args *args) {
     *args = (cli_args){.verb = verb, .predict = -1, .reasoning_budget = -1, .repetitions = 5, .draft_max = 0};

@@ -20,8 +20,7 @@ typedef struct bench {
     double *ms;              /* [repetitions] */
 } bench;
 
-/* ---- one test
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- one test ---- */
 
 /* The same ids in every run and on every machine. */
 static bool random_ids(const culet_model_info *info, size_t n, clt_ids *out) {
@@ -111,8 +110,7 @@ static int run_test(bench *b, const cli_bench_test *t) {
     return code;
 }
 
-/* ---- the grid
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- the grid ---- */
 
 /* Prompts alone, generation alone, then pairs, as llama-bench orders them. */
 static int run_lengths(bench *b, cli_bench_test t) {

@@ -44,8 +44,7 @@ static void test_name(const cli_bench_test *t, char *out, size_t size) {
     }
 }
 
-/* ---- JSON
- * ----------------------------------------------------------------------------------------------------------------- */
+/* ---- JSON ---- */
 
 static void put_text(clt_jsonw *w, const char *key, const char *v) {
     clt_jsonw_key(w, key);
@@ -108,8 +107,7 @@ static void put_object(const cli_bench_result *r, clt_jsonw *w) {
     clt_jsonw_close(w, '}');
 }
 
-/* ---- tables
- * ---------------------------------------------------------------------------------------------------------------- */
+/* ---- tables ---- */
 
 static void put_markdown(const cli_bench_result *r, bool first, clt_buf *out) {
     const cli_bench_test *t = &r->test;
@@ -158,8 +156,7 @@ static void put_csv(const cli_bench_result *r, bool first, clt_buf *out) {
                    s.avg_ns, s.stddev_ns, s.avg_ts, s.stddev_ts);
 }
 
-/* ---- rows
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- rows ---- */
 
 void cli_bench_row(cli_bench_report *r, const cli_bench_result *result) {
     clt_buf out = {0};

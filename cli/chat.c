@@ -9,8 +9,7 @@
 #include "signals.h"
 #include "verbs.h"
 
-/* ---- one reply
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- one reply ---- */
 
 static bool on_prompt_progress(void *user, size_t done, size_t total) {
     (void)user;
@@ -95,8 +94,7 @@ static void answer(cli_chat_state *c, const char *text, size_t len) {
     }
 }
 
-/* ---- lines
- * ---------------------------------------------------------------------------------------------------------------- */
+/* ---- lines ---- */
 
 /* A message between """ and """, which may span lines. `line` holds the first. The line breaks at the quotes do not count.
  */
@@ -169,8 +167,7 @@ static void talk(cli_chat_state *c) {
     clt_buf_free(&line);
 }
 
-/* ---- the command
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- the command ---- */
 
 bool cli_chat_clear(cli_chat_state *c) {
     cli_history_free(&c->history);

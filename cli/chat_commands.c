@@ -13,8 +13,7 @@ typedef struct chat_command {
     const char *argument, *help;
 } chat_command;
 
-/* ---- conversation
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- conversation ---- */
 
 static void do_clear(cli_chat_state *c, char *argument) {
     (void)argument;
@@ -44,8 +43,7 @@ static void do_bye(cli_chat_state *c, char *argument) {
     c->leaving = true;
 }
 
-/* ---- settings
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- settings ---- */
 
 static void do_think(cli_chat_state *c, char *argument) {
     if (!strcmp(argument, "on") || !strcmp(argument, "off")) {
@@ -95,8 +93,7 @@ static void do_stats(cli_chat_state *c, char *argument) {
     cli_timings_print(&c->last, CLI_STATS_TEXT);
 }
 
-/* ---- saved conversations
- * --------------------------------------------------------------------------------------------------- */
+/* ---- saved conversations ---- */
 
 /* Floats as double print and read back exactly. */
 static void put_real(clt_jsonw *w, const char *key, float v) {
@@ -214,8 +211,7 @@ static void do_load(cli_chat_state *c, char *argument) {
     culet_free(text);
 }
 
-/* ---- the table
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- the table ---- */
 
 static void do_image(cli_chat_state *c, char *argument) {
     (void)c;

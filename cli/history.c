@@ -50,8 +50,7 @@ void cli_history_drop_last(cli_history *h) {
     }
 }
 
-/* ---- prompts -------------------------------------------------------------------------------------------------------------
- */
+/* ---- prompts ---- */
 
 static culet_status out_of_memory(culet_error *err) {
     err->status = CULET_MEMORY;
@@ -126,24 +125,38 @@ culet_status cli_history_prompt(cli_history *h, const culet_engine *e, bool thin
     return st;
 }
 
-culet_status cli_history_reply(cli_history *h, const culet_engine *e, const culet_reply *reply, culet_error *err) {
+/* The text that the template will write for a reply: its content without white space at both ends. Where there is more than
+ * content, all of it; the template may keep or drop the rest. */
+static culet_status reply_text(cli_history *h, const culet_engine *e, const culet_reply *reply, culet_error *err) {
+    const char *content = reply->text;
+    size_t len = reply->text_len;
+    if (!reply->thought_len && !reply->n_calls) {
+        clt_utf8_trim(&content, &len);
+        clt_buf_put(&h->text, content, len);
+        return CULET_OK;
+    }
     char *text = NULL;
-    size_t len = 0;
     culet_status st = culet_detokenize(e, reply->ids, reply->n_ids, true, &text, &len, err);
+    if (!st) {
+        clt_utf8_repair(&h->text, text, len);
+    }
+    culet_free(text);
+    return st;
+}
+
+culet_status cli_history_reply(cli_history *h, const culet_engine *e, const culet_reply *reply, culet_error *err) {
+    culet_status st = reply_text(h, e, reply, err);
     if (st) {
         return st;
     }
     clt_ids_append(&h->ids, reply->ids, reply->n_ids);
-    clt_utf8_repair(&h->text, text, len);
-    culet_free(text);
     if (!cli_history_add(h, "assistant", reply->text, reply->text_len) || h->ids.failed || h->text.failed) {
         return out_of_memory(err);
     }
     return CULET_OK;
 }
 
-/* ---- saved conversations
- * --------------------------------------------------------------------------------------------------- */
+/* ---- saved conversations ---- */
 
 static void put_count(clt_jsonw *w, const char *key, size_t v) {
     clt_jsonw_key(w, key);

@@ -13,7 +13,7 @@ typedef struct cli_history {
     size_t n, cap;
     bool replied;            /* the last message is a reply */
     clt_ids ids;             /* last prompt and reply */
-    clt_buf text;            /* the same as text, ill-formed bytes repaired */
+    clt_buf text;            /* what the template writes for them */
     size_t prompt_ids, prompt_text; /* where the reply begins */
 } cli_history;
 

@@ -25,8 +25,7 @@ struct cli_lines {
 #endif
 };
 
-/* ---- libedit -------------------------------------------------------------------------------------------------------------
- */
+/* ---- libedit ---- */
 
 #ifdef CLT_HAVE_LIBEDIT
 static char *edit_prompt(EditLine *edit) {
@@ -109,8 +108,7 @@ static cli_line_result edit_next(cli_lines *l, clt_buf *line) {
 }
 #endif
 
-/* ---- plain ---------------------------------------------------------------------------------------------------------------
- */
+/* ---- plain ---- */
 
 /* Reads one more block; false at the end or on a signal. */
 static bool read_block(cli_lines *l) {
@@ -155,8 +153,7 @@ static cli_line_result plain_next(cli_lines *l, clt_buf *line) {
     }
 }
 
-/* ---- both ----------------------------------------------------------------------------------------------------------------
- */
+/* ---- both ---- */
 
 cli_lines *cli_lines_open(void) {
     cli_lines *l = clt_calloc(1, sizeof(*l));

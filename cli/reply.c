@@ -8,8 +8,7 @@
 #include "open.h"
 #include "out.h"
 
-/* ---- streaming -----------------------------------------------------------------------------------------------------------
- */
+/* ---- streaming ---- */
 
 bool cli_stream_delta(void *stream, culet_delta kind, const char *text, size_t len) {
     cli_stream *s = stream;
@@ -42,8 +41,7 @@ void cli_stream_end(cli_stream *s, bool always) {
     }
 }
 
-/* ---- timings -------------------------------------------------------------------------------------------------------------
- */
+/* ---- timings ---- */
 
 void cli_timings_read(const cli_args *args, const culet_engine *e, const culet_session *s, const culet_reply *r,
                       cli_timings *out) {
@@ -122,8 +120,7 @@ void cli_timings_print(const cli_timings *m, int stats) {
     }
 }
 
-/* ---- the document --------------------------------------------------------------------------------------------------------
- */
+/* ---- the document ---- */
 
 static void put_ids(clt_jsonw *w, const char *key, const int32_t *ids, size_t n) {
     clt_jsonw_key(w, key);

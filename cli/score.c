@@ -96,8 +96,7 @@ static int evaluate_windows(score *s, size_t context) {
     return s->base.stream && cli_score_base_end(&s->base, &s->err) ? cli_fail(&s->err) : 0;
 }
 
-/* ---- files ---------------------------------------------------------------------------------------------------------------
- */
+/* ---- files ---- */
 
 static int open_files(score *s) {
     const cli_args *args = s->args;
@@ -127,8 +126,7 @@ static int close_files(score *s, int code) {
     return first || second ? cli_fail(&s->err) : code;
 }
 
-/* ---- results -------------------------------------------------------------------------------------------------------------
- */
+/* ---- results ---- */
 
 static double standard_error(double sum, double sum_squared, size_t n) {
     if (n < 2) {
@@ -187,8 +185,7 @@ static void write_text(const score *s, size_t context) {
     clt_buf_free(&text);
 }
 
-/* ---- the command
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- the command ---- */
 
 /* The text without BOS: every window brings its own. */
 static int read_text(score *s) {
