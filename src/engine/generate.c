@@ -2,6 +2,7 @@
  * evaluate; each part lives in its own room, and this file only decides when to stop.
  *
  * The token loop allocates nothing of its own: ids have their room from the start, texts grow by doubling in the parser. */
+#include <math.h>
 #include <string.h>
 #include "base/mem.h"
 #include "base/os.h"
@@ -119,6 +120,12 @@ static clt_status take(run *r, int32_t id, clt_err *err) {
     return status;
 }
 
+/* The sampler picks a NaN only if there is nothing else: without this, a damaged model writes <pad> until it is stopped. */
+static clt_status no_numbers(const culet_session *s, clt_err *err) {
+    clt_fail(err, CLT_E_FAILED, "%s: the logits at position %zu are not numbers", s->engine->info.path, (size_t)s->n);
+    return clt_hint(err, "the weights may be damaged: fetch the model again");
+}
+
 static clt_status loop(run *r, culet_timings *t, double start, clt_err *err) {
     culet_session *s = r->s;
     r->finish = CULET_FINISH_LENGTH;
@@ -128,6 +135,7 @@ static clt_status loop(run *r, culet_timings *t, double start, clt_err *err) {
         if (status == CLT_E_CANCELLED) r->finish = CULET_FINISH_CANCELLED;
         if (status != CLT_OK) return status;
         int32_t id = clt_sampler_pick(s->sampler, &r->sampling, s->logits, s->ids, s->n, s->n);
+        if (isnan(s->logits[id])) return no_numbers(s, err);
         if (t->ttft_ms == 0) t->ttft_ms = clt_now_ms() - start;
         if (is_end_id(s->engine, id) && !r->p->sampling.ignore_eos) {
             r->finish = CULET_FINISH_STOP;
