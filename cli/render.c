@@ -36,7 +36,9 @@ int cli_render(const cli_args *args) {
     if (!code) {
         code = cli_read_source(args->operands.n ? args->operands.items[0] : "-", &request);
     }
-    if (!code && culet_render(e, request.data ? request.data : "", request.len, &prompt, &failure)) {
+    const char *json = request.data ? request.data : "";
+    if (!code && (args->ids_only ? culet_render(e, json, request.len, &prompt, &failure)
+                                 : culet_render_text(e, json, request.len, &prompt, &failure))) {
         code = cli_fail_engine(&failure);
     } else if (!code && args->ids_only) {
         write_ids(&prompt);

@@ -133,6 +133,8 @@ typedef struct culet_prompt {
 /* Renders an OpenAI-style chat request (messages, tools, add_generation_prompt, continue_final_message,
  * chat_template_kwargs.enable_thinking). CULET_UNSUPPORTED for a base model without --chat-template-file. */
 culet_status culet_render(const culet_engine *e, const char *request_json, size_t len, culet_prompt *out, culet_error *err);
+/* The same without ids: works also where the vocabulary lacks a token of the template. */
+culet_status culet_render_text(const culet_engine *e, const char *request_json, size_t len, culet_prompt *out, culet_error *err);
 void culet_prompt_free(culet_prompt *p);
 
 /* ---------------------------------------------------------------- session */

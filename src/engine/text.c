@@ -64,13 +64,13 @@ const char *culet_piece(const culet_engine *e, int32_t id, size_t *len) {
 
 /* ---- chat ---- */
 
-static clt_status render(const culet_engine *e, const clt_json *request, culet_prompt *out, clt_err *err) {
+static clt_status render(const culet_engine *e, const clt_json *request, bool with_ids, culet_prompt *out, clt_err *err) {
     clt_chat_options options;
     clt_prompt prompt = {0};
     clt_ids ids = {0};
     clt_status status = clt_chat_read_options(request, &options, err);
     if (status == CLT_OK) status = clt_chat_render(&e->chat, request, &options, &prompt, err);
-    if (status == CLT_OK) status = clt_prompt_tokenize(&prompt, e->vocab, &ids, err);
+    if (status == CLT_OK && with_ids) status = clt_prompt_tokenize(&prompt, e->vocab, &ids, err);
     if (status == CLT_OK && !prompt.text.failed) clt_buf_put(&prompt.text, "", 0);
     if (status == CLT_OK && (prompt.text.failed || ids.failed)) status = clt_fail_memory(err, "prompt", prompt.text.len);
     if (status == CLT_OK) {
@@ -84,7 +84,8 @@ static clt_status render(const culet_engine *e, const clt_json *request, culet_p
     return status;
 }
 
-culet_status culet_render(const culet_engine *e, const char *request_json, size_t len, culet_prompt *out, culet_error *err) {
+static culet_status render_request(const culet_engine *e, const char *request_json, size_t len, bool with_ids,
+                                   culet_prompt *out, culet_error *err) {
     clt_err inner;
     clt_json *request = NULL;
     clt_status status;
@@ -95,9 +96,18 @@ culet_status culet_render(const culet_engine *e, const char *request_json, size_
         return clt_report(status, &inner, err);
     }
     status = clt_json_parse(request_json, len, "request", &request, &inner);
-    if (status == CLT_OK) status = render(e, request, out, &inner);
+    if (status == CLT_OK) status = render(e, request, with_ids, out, &inner);
     clt_json_free(request);
     return clt_report(status, &inner, err);
+}
+
+culet_status culet_render(const culet_engine *e, const char *request_json, size_t len, culet_prompt *out, culet_error *err) {
+    return render_request(e, request_json, len, true, out, err);
+}
+
+culet_status culet_render_text(const culet_engine *e, const char *request_json, size_t len, culet_prompt *out,
+                               culet_error *err) {
+    return render_request(e, request_json, len, false, out, err);
 }
 
 void culet_prompt_free(culet_prompt *p) {

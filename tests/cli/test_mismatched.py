@@ -1,4 +1,6 @@
 """Files whose description and tensors disagree: refused with every difference named."""
+import json
+import shutil
 import struct
 
 import pytest
@@ -59,3 +61,30 @@ def test_scaled_positions_are_not_gemma4(refused):
     scaling = pair(b"gemma4.rope.scaling.type", b"yarn")
     filler = pair(b"general.nothing", b"x" * (len(old) - len(scaling) - len(pair(b"general.nothing", b""))))
     assert 'gemma4.rope.scaling.type is "yarn"' in refused((old, scaling + filler), code=6)
+
+
+def test_weights_that_are_no_numbers(culet, models, tmp_path):
+    """One clear line, not <pad> without end."""
+    source, name = models / "tiny-dense", "model.language_model.norm.weight"
+    for file in ("config.json", "tokenizer.json"):
+        shutil.copy(source / file, tmp_path)
+    data = bytearray((source / "model.safetensors").read_bytes())
+    header = 8 + struct.unpack_from("<Q", data)[0]
+    begin, end = json.loads(data[8:header])[name]["data_offsets"]
+    data[header + begin:header + end] = struct.pack("<f", float("nan")) * ((end - begin) // 4)
+    (tmp_path / "model.safetensors").write_bytes(data)
+    for sampling in (["--temp", 0], ["-s", 1], ["-s", 1, "--top-k", 0, "--top-p", 1]):
+        r = culet("run", "-m", tmp_path, "--raw", "-p", "a", "-n", 3, *sampling)
+        assert (r.code, r.out) == (1, b"") and "logits at position 2 are not numbers" in r.err, r.err
+
+
+def test_gemma3_form_in_a_vocabulary_without_its_markers(culet, models, tmp_path):
+    """The text of section 5.9 needs no ids; with --ids it is refused."""
+    for file in ("config.json", "generation_config.json", "tokenizer.json", "model.safetensors"):
+        shutil.copy(models / "tiny-gemma3" / file, tmp_path)
+    request = {"messages": [{"role": "system", "content": "S"}, {"role": "user", "content": " Hi "}]}
+    (tmp_path / "r.json").write_text(json.dumps(request))
+    r = culet("render", "-m", tmp_path, tmp_path / "r.json")
+    assert r.out == b"<bos><start_of_turn>user\nS\n\nHi<end_of_turn>\n<start_of_turn>model\n", r.err
+    r = culet("render", "-m", tmp_path, tmp_path / "r.json", "--ids")
+    assert r.code == 6 and "<start_of_turn>" in r.err
