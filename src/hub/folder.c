@@ -1,6 +1,7 @@
 /* The model folder: a name in, a path out; or every entry in turn. Looks at names and sizes only: whether a file is a sound
  * model is decided where it is opened. */
 #include "hub/folder.h"
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include "base/mem.h"
@@ -85,12 +86,24 @@ static clt_status not_found(const char *name, bool is_default, const char *folde
     return clt_hint(err, "`culet ls` lists the models that are there");
 }
 
+/* "~/x", which a shell leaves alone in --model=~/x; nothing for other names. */
+static void put_home_path(const char *name, clt_buf *out) {
+    const char *home = getenv("HOME");
+    if (home && *home && strncmp(name, "~/", 2) == 0) clt_buf_printf(out, "%s%s", home, name + 1);
+}
+
 clt_status clt_hub_find(const char *name, clt_buf *path, clt_err *err) {
     bool is_default = !name;
     clt_buf folder = {0}, tried = {0};
+    clt_status status;
     if (is_default) name = CLT_DEFAULT_MODEL;
     else if (exists(name)) return settle(name, path, err);
-    clt_status status = clt_home_path("models", &folder, err);
+    put_home_path(name, &tried);
+    if (tried.len && !tried.failed && exists(tried.data)) {
+        status = settle(tried.data, path, err);
+        goto out;
+    }
+    status = clt_home_path("models", &folder, err);
     if (status != CLT_OK) goto out;
     static const char *const endings[] = {"", ".gguf"};
     for (size_t i = 0; i < sizeof endings / sizeof *endings && *name; i++) {

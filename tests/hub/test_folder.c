@@ -82,6 +82,17 @@ static void test_find(void **state) {
     assert_missing(NULL, CLT_DEFAULT_MODEL, "./quickstart");
 }
 
+static void test_find_tilde(void **state) {
+    (void)state;
+    const char *own = getenv("HOME");
+    char *kept = own ? clt_strdup(own) : NULL;
+    setenv("HOME", home, 1);
+    assert_finds("~/outside.gguf", at("outside.gguf"));
+    assert_missing("~/nothing.gguf", "~/nothing.gguf", "culet ls");
+    if (kept) setenv("HOME", kept, 1);
+    clt_free(kept);
+}
+
 static void test_default(void **state) {
     (void)state;
     char path[256];
@@ -136,6 +147,7 @@ static void test_failing_allocations(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_find),
+        cmocka_unit_test(test_find_tilde),
         cmocka_unit_test(test_default),
         cmocka_unit_test(test_each),
         cmocka_unit_test(test_no_folder),
