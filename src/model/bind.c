@@ -10,7 +10,7 @@
 #include "model/internal.h"
 
 typedef enum dim { NONE, WIDTH, Q_DIM, K_DIM, QKV_DIM, HEAD, FFN, PLE, EXPERTS, EXPERT_FFN, EXPERT_FFN2, ONE } dim;
-typedef enum need { ALWAYS, OWN_KV, OWN_V, IF_PLE, IF_MOE, OPTIONAL, IF_FUSED_QKV, IF_FUSED_EXPERTS, IF_SPLIT_EXPERTS } need;
+typedef enum need { ALWAYS, OWN_KV, OWN_V, IF_PLE, IF_MOE, IF_GEMMA4, IF_FUSED_QKV, IF_FUSED_EXPERTS, IF_SPLIT_EXPERTS } need;
 
 /* Shapes innermost first: {columns, rows, experts}. */
 typedef struct role {
@@ -37,7 +37,7 @@ static const role roles[] = {
     {SLOT(up), "ffn_up.weight", "mlp.up_proj.weight", {WIDTH, FFN}, ALWAYS, false},
     {SLOT(down), "ffn_down.weight", "mlp.down_proj.weight", {FFN, WIDTH}, ALWAYS, false},
     {SLOT(post_ffn_norm), "post_ffw_norm.weight", "post_feedforward_layernorm.weight", {WIDTH}, ALWAYS, true},
-    {SLOT(scalar), "layer_output_scale.weight", "layer_scalar", {ONE}, OPTIONAL, true},
+    {SLOT(scalar), "layer_output_scale.weight", "layer_scalar", {ONE}, IF_GEMMA4, true},
     {SLOT(ple_gate), "inp_gate.weight", "per_layer_input_gate.weight", {WIDTH, PLE}, IF_PLE, false},
     {SLOT(ple_proj), "proj.weight", "per_layer_projection.weight", {PLE, WIDTH}, IF_PLE, false},
     {SLOT(ple_norm), "post_norm.weight", "post_per_layer_input_norm.weight", {WIDTH}, IF_PLE, true},
@@ -95,6 +95,7 @@ static int64_t dim_value(const clt_config *c, const clt_layer_config *lc, dim d)
     return 1;
 }
 
+/* Layer l has no working model without this tensor. */
 static bool wanted(const clt_model *m, int l, need when) {
     const clt_config *c = &m->config;
     const clt_layer_config *lc = &c->layer[l];
@@ -107,9 +108,24 @@ static bool wanted(const clt_model *m, int l, need when) {
     case IF_MOE: return c->experts > 0;
     case IF_FUSED_EXPERTS: return c->experts > 0 && !t->gate_exps && !t->up_exps;
     case IF_SPLIT_EXPERTS: return c->experts > 0 && !t->gate_up_exps && (t->gate_exps || t->up_exps);
-    case OPTIONAL: case IF_FUSED_QKV: break;
+    case IF_GEMMA4: case IF_FUSED_QKV: break;
     }
     return false;
+}
+
+static bool one_of_qkv(const role *r) { return r->slot == SLOT(q) || r->slot == SLOT(k) || r->slot == SLOT(v); }
+
+/* Layer l reads this tensor where the file has it; fused forms go before split ones. */
+static bool usable(const clt_model *m, int l, const role *r) {
+    const clt_layer_tensors *t = &m->layer[l];
+    if (one_of_qkv(r) && t->qkv) return false;
+    switch (r->when) {
+    case IF_GEMMA4: return m->config.family == CLT_GEMMA4;
+    case IF_FUSED_QKV: return true;
+    case IF_FUSED_EXPERTS: return m->config.experts > 0;
+    case IF_SPLIT_EXPERTS: return m->config.experts > 0 && !t->gate_up_exps;
+    default: return wanted(m, l, r->when);
+    }
 }
 
 static void check_shape(binder *b, const clt_tensor *t, const int64_t want[3], bool vector) {
@@ -136,8 +152,7 @@ static void report_missing(binder *b, const role *r) {
     int run = -1, last = -1;
     char name[192];
     for (int l = 0; l < b->m->config.layers; l++) {
-        const clt_layer_tensors *t = &b->m->layer[l];
-        bool fused = t->qkv && (r->slot == SLOT(q) || r->slot == SLOT(k) || r->slot == SLOT(v));
+        bool fused = b->m->layer[l].qkv && one_of_qkv(r);
         if (*slot_of(b->m, l, r) || fused || !wanted(b->m, l, r->when)) continue;
         add_layer(&list, l, &run, &last);
         layer_name(b, r, l, name, sizeof name);
@@ -187,6 +202,10 @@ static void check_layers(binder *b) {
         for (int l = 0; l < m->config.layers; l++) {
             const clt_tensor *t = *slot_of(m, l, r);
             if (!t) continue;
+            if (!usable(m, l, r)) {
+                b->claimed[t - clt_file_tensor(m->file, 0)] = 0;
+                continue;
+            }
             int64_t want[3];
             for (int d = 0; d < 3; d++) want[d] = dim_value(&m->config, &m->config.layer[l], r->shape[d]);
             check_shape(b, t, want, r->vector);
@@ -194,16 +213,26 @@ static void check_layers(binder *b) {
     }
 }
 
+static void note_missing(binder *b, const char *name) {
+    clt_buf_printf(&b->missing, "; %s", name);
+    clt_buf_printf(&b->grouped, "; %s", name);
+}
+
 static const clt_tensor *bind_global(binder *b, const char *gguf, const char *hf, bool required) {
     char name[192];
     if (b->gguf) snprintf(name, sizeof name, "%s", gguf);
     else snprintf(name, sizeof name, "%s%s", b->prefix, hf);
     const clt_tensor *t = claim(b, name);
-    if (!t && required) {
-        clt_buf_printf(&b->missing, "; %s", name);
-        clt_buf_printf(&b->grouped, "; %s", name);
-    }
+    if (!t && required) note_missing(b, name);
     return t;
+}
+
+/* The output is the embedding unless a folder says otherwise, in either place. */
+static bool is_tied(const clt_file *f) {
+    const clt_json *config = clt_file_json(f, "config.json");
+    const clt_json *tie = clt_json_get(clt_json_get(config, "text_config"), "tie_word_embeddings");
+    if (clt_json_kind(tie) != CLT_JSON_BOOL) tie = clt_json_get(config, "tie_word_embeddings");
+    return clt_json_kind(tie) != CLT_JSON_BOOL || clt_json_is_true(tie);
 }
 
 static void check_global(binder *b, const clt_tensor *t, int64_t cols, int64_t rows, bool vector) {
@@ -217,22 +246,21 @@ static void bind_globals(binder *b) {
     m->output_norm = bind_global(b, "output_norm.weight", "norm.weight", true);
     m->output = b->gguf ? claim(b, "output.weight") : NULL;
     if (!b->gguf) {
-        const clt_tensor *head = claim(b, "lm_head.weight");
-        const clt_json *config = clt_file_json(m->file, "config.json"), *text = clt_json_get(config, "text_config");
-        const clt_json *tie = clt_json_get(clt_json_kind(text) == CLT_JSON_OBJECT ? text : config, "tie_word_embeddings");
-        if (clt_json_kind(tie) == CLT_JSON_BOOL && !clt_json_is_true(tie)) m->output = head;
+        m->output = claim(b, "lm_head.weight");
+        if (is_tied(m->file)) m->output = NULL;
+        else if (!m->output) note_missing(b, "lm_head.weight");
     }
     if (m->embed) c->vocab = m->embed->dims[1] > 0 && m->embed->dims[1] <= INT32_MAX ? (int)m->embed->dims[1] : 0;
     if (!m->output) m->output = m->embed;
     check_global(b, m->embed, c->width, c->vocab, false);
-    if (m->output != m->embed) check_global(b, m->output, c->width, c->vocab, false);
+    if (m->embed && m->output != m->embed) check_global(b, m->output, c->width, c->vocab, false);
     check_global(b, m->output_norm, c->width, 1, true);
     if (!c->ple_dim) return;
     int64_t all = (int64_t)c->layers * c->ple_dim;
     m->ple_embed = bind_global(b, "per_layer_token_embd.weight", "embed_tokens_per_layer.weight", true);
     m->ple_proj = bind_global(b, "per_layer_model_proj.weight", "per_layer_model_projection.weight", true);
     m->ple_proj_norm = bind_global(b, "per_layer_proj_norm.weight", "per_layer_projection_norm.weight", true);
-    check_global(b, m->ple_embed, all, c->vocab, false);
+    if (m->embed) check_global(b, m->ple_embed, all, c->vocab, false);
     check_global(b, m->ple_proj, c->width, all, false);
     check_global(b, m->ple_proj_norm, c->ple_dim, 1, true);
 }
@@ -241,7 +269,7 @@ static void bind_globals(binder *b) {
 static bool belongs_elsewhere(const binder *b, const char *name) {
     static const char *const others[] = {"vision_tower.", "audio_tower.", "embed_vision.", "embed_audio.", "vision_embedder.",
                                          "multi_modal_projector.", "vision_model.", "audio_embedder."};
-    if (b->gguf) return !strcmp(name, "rope_freqs.weight");
+    if (b->gguf) return b->m->config.family == CLT_GEMMA4 && !strcmp(name, "rope_freqs.weight"); /* config_gguf.c reads it */
     if (!strncmp(name, "model.", 6)) name += 6;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (!strncmp(name, others[i], strlen(others[i]))) return true;

@@ -108,6 +108,10 @@ bool clt_name_is_instruct(const char *s, size_t len) {
     return false;
 }
 
+bool clt_type_is_drafter(const char *type) {
+    return !strncmp(type, "gemma4", 6) && (strstr(type, "assistant") || strstr(type, "mtp"));
+}
+
 static void add_id(int32_t *ids, int *n, int max, int64_t id) {
     if (id < 0 || id > INT32_MAX || *n >= max) return;
     for (int i = 0; i < *n; i++)

@@ -87,10 +87,10 @@ static void read_pattern(reader *r, int default_period) {
     }
 }
 
-static void check_value_length(reader *r, const char *suffix, int found, int expected) {
-    char key[128], what[64];
+static void check_length(reader *r, const char *suffix, int found, int expected, const char *why) {
+    char key[128], what[96];
     find(r, suffix, key);
-    snprintf(what, sizeof what, "is %d, expected %d, the length of the keys", found, expected);
+    snprintf(what, sizeof what, "is %d, expected %d, %s", found, expected, why);
     if (found != expected) bad(r, key, what);
 }
 
@@ -99,8 +99,9 @@ static void read_layers(reader *r) {
     int dim_full = integer(r, "attention.key_length", 2, 4096, -1), dim_value = integer(r, "attention.value_length", 2, 4096, dim_full);
     int dim_sliding = integer(r, "attention.key_length_swa", 2, 4096, dim_full);
     int value_sliding = integer(r, "attention.value_length_swa", 2, 4096, dim_sliding);
-    check_value_length(r, "attention.value_length", dim_value, dim_full);
-    check_value_length(r, "attention.value_length_swa", value_sliding, dim_sliding);
+    check_length(r, "attention.value_length", dim_value, dim_full, "the length of the keys");
+    check_length(r, "attention.value_length_swa", value_sliding, dim_sliding, "the length of the keys");
+    if (c->family == CLT_GEMMA3) check_length(r, "attention.key_length_swa", dim_sliding, dim_full, "as in full layers");
     for (int l = 0; l < c->layers && r->st == CLT_OK; l++) {
         clt_layer_config *lc = &c->layer[l];
         lc->head_dim = lc->sliding ? dim_sliding : dim_full;
@@ -123,6 +124,9 @@ static void read_common(reader *r) {
     c->final_softcap = (float)number(r, "final_logit_softcapping", 0);
     c->embed_scale = sqrtf((float)c->width);
     c->rope_divisor_full = 1;
+    if (number(r, "attn_logit_softcapping", 0) != 0)
+        r->st = clt_fail(r->err, CLT_E_UNSUPPORTED, "%s: attention softcapping is not part of any known Gemma 3 or 4",
+                         clt_file_path(r->f));
 }
 
 /* rope_freqs.weight divides the frequencies of full layers: 1 for pairs that turn, 1e30 for those that do not. */
@@ -150,15 +154,27 @@ static void read_rope_pairs(reader *r, int head_dim_full) {
     c->rope_pairs_full = n;
 }
 
-/* No Gemma 4 stretches its positions; a file that says so is not one that this arithmetic fits. */
-static void refuse_scaling(reader *r) {
-    char key[128];
-    const char *kind;
-    uint64_t n;
-    const clt_meta *m = find(r, "rope.scaling.type", key);
-    if (r->st != CLT_OK || !m || !clt_meta_str(m, &kind, &n) || (n == 4 && !memcmp(kind, "none", 4))) return;
-    r->st = clt_fail(r->err, CLT_E_UNSUPPORTED, "%s: key %s is \"%.*s\", expected none in a Gemma 4 model", clt_file_path(r->f), key,
-                     (int)(n < 40 ? n : 40), kind);
+/* What positions of full layers are divided by: 1, or the factor of linear scaling, which is also what a factor without a type
+ * means. No Gemma 4 stretches its positions; a file that says so is not one that this arithmetic fits. */
+static void read_scaling(reader *r) {
+    char key[128], factor_key[128];
+    const char *kind = "linear";
+    uint64_t n = 6;
+    bool gemma3 = r->m->config.family == CLT_GEMMA3;
+    const clt_meta *type = find(r, "rope.scaling.type", key), *factor = find(r, "rope.scaling.factor", factor_key);
+    if (!type && !factor) return;
+    if (type && !clt_meta_str(type, &kind, &n)) bad(r, key, "is not a string");
+    if (r->st != CLT_OK || (n == 4 && !memcmp(kind, "none", 4))) return;
+    if (n != 6 || memcmp(kind, "linear", 6) != 0 || (!gemma3 && type)) {
+        r->st = clt_fail(r->err, CLT_E_UNSUPPORTED, "%s: key %s is \"%.*s\", expected %s in a Gemma %d model",
+                         clt_file_path(r->f), key, (int)(n < 40 ? n : 40), kind, gemma3 ? "linear" : "none", gemma3 ? 3 : 4);
+        return;
+    }
+    double divisor = number(r, "rope.scaling.factor", NAN);
+    if (gemma3) r->m->config.rope_divisor_full = (float)divisor;
+    else if (r->st == CLT_OK && divisor != 1)
+        r->st = clt_fail(r->err, CLT_E_UNSUPPORTED, "%s: key %s is %g, expected none in a Gemma 4 model", clt_file_path(r->f),
+                         factor_key, divisor);
 }
 
 static void read_gemma4(reader *r) {
@@ -172,36 +188,21 @@ static void read_gemma4(reader *r) {
     c->expert_ffn = integer(r, "expert_feed_forward_length", 0, CLT_MAX_WIDTH, 0);
     read_rope_pairs(r, integer(r, "attention.key_length", 2, 4096, -1));
     int n_shared = integer(r, "attention.shared_kv_layers", 0, CLT_MAX_LAYERS, 0);
-    refuse_scaling(r);
+    read_scaling(r);
     if (r->st == CLT_OK) r->st = clt_config_share_kv(r->m, n_shared, r->err);
 }
 
 static void read_gemma3(reader *r) {
     clt_config *c = &r->m->config;
-    char key[128];
     read_pattern(r, 6);
     read_layers(r);
     if (r->st != CLT_OK) return;
-    int dim = c->layer[0].head_dim;
+    int dim = c->layer[0].head_dim; /* of all layers */
     /* The one published size with heads of 128 scales by D/H instead of Dh; no key says so. */
     c->attn_scale = 1.0f / sqrtf(dim == 128 ? (float)c->width / (float)c->layer[0].heads : (float)dim);
     c->rope_pairs_full = dim / 2;
-    const clt_meta *scaling = find(r, "rope.scaling.type", key);
-    const char *kind;
-    uint64_t n;
-    if (scaling && clt_meta_str(scaling, &kind, &n) && !(n == 4 && !memcmp(kind, "none", 4))) {
-        if (n != 6 || memcmp(kind, "linear", 6) != 0) {
-            r->st = clt_fail(r->err, CLT_E_UNSUPPORTED, "%s: key %s is \"%.*s\", expected \"linear\"", clt_file_path(r->f), key,
-                             (int)(n < 40 ? n : 40), kind);
-            return;
-        }
-        c->rope_divisor_full = (float)number(r, "rope.scaling.factor", NAN);
-    }
-    if (number(r, "attn_logit_softcapping", 0) != 0) {
-        r->st = clt_fail(r->err, CLT_E_UNSUPPORTED, "%s: attention softcapping is not part of any known Gemma 3 model", clt_file_path(r->f));
-        return;
-    }
-    r->st = clt_config_share_kv(r->m, 0, r->err);
+    read_scaling(r);
+    if (r->st == CLT_OK) r->st = clt_config_share_kv(r->m, 0, r->err);
 }
 
 static void read_generation(reader *r) {
@@ -245,7 +246,7 @@ static clt_status check_architecture(const clt_file *f, const char *arch, clt_er
         clt_fail(err, CLT_E_UNSUPPORTED, "%s: is a vision or audio file (architecture \"clip\"), not a text model", path);
         return clt_hint(err, "give the text model with -m and this file with --mmproj");
     }
-    if (!strncmp(arch, "gemma4", 6)) {
+    if (clt_type_is_drafter(arch)) {
         clt_fail(err, CLT_E_UNSUPPORTED, "%s: is a drafter (architecture \"%s\"), not a text model", path, arch);
         return clt_hint(err, "give the target model with -m and this file with --model-draft");
     }

@@ -69,6 +69,22 @@ static void read_layer_types(reader *r, int default_period) {
     }
 }
 
+/* rope_parameters.{full,sliding}_attention; NULL object: the older flat keys. */
+static const clt_json *rope_of(const reader *r, const char *layer_type) {
+    return clt_json_get(clt_json_get(r->text, "rope_parameters"), layer_type);
+}
+
+/* What either family reads nothing from must not be there: another scaling of sliding layers, one object for both kinds. */
+static void check_rope(reader *r) {
+    const clt_json *full = rope_of(r, "full_attention"), *sliding = rope_of(r, "sliding_attention");
+    const clt_json *kind = clt_json_get(sliding, "rope_type");
+    if (is_null(clt_json_get(r->text, "rope_parameters"))) return;
+    if (clt_json_kind(full) != CLT_JSON_OBJECT || clt_json_kind(sliding) != CLT_JSON_OBJECT)
+        bad(r, "rope_parameters", "lacks full_attention or sliding_attention");
+    if (!is_null(kind) && !is_string(kind, "default"))
+        bad(r, "rope_parameters", "has an unknown rope_type for sliding_attention");
+}
+
 static void read_common(reader *r) {
     clt_config *c = &r->m->config;
     int64_t layers = integer(r, "num_hidden_layers", 1, CLT_MAX_LAYERS, -1);
@@ -84,6 +100,11 @@ static void read_common(reader *r) {
     const clt_json *activation = clt_json_get(r->text, "hidden_activation");
     if (!is_null(activation) && !is_string(activation, "gelu_pytorch_tanh"))
         bad(r, "hidden_activation", "is not \"gelu_pytorch_tanh\"");
+    const clt_json *both_ways = clt_json_get(r->text, "use_bidirectional_attention"); /* "vision" concerns pictures alone */
+    if (r->st == CLT_OK && (clt_json_is_true(both_ways) || is_string(both_ways, "all")))
+        r->st = clt_fail(r->err, CLT_E_UNSUPPORTED, "%s/config.json: key use_bidirectional_attention is set: an embedding model, "
+                         "not one that makes text", clt_file_path(r->m->file));
+    check_rope(r);
 }
 
 /* Files saved by transformers 5.23 and later list what differs from layer to layer under its index, instead of the "global"
@@ -117,15 +138,11 @@ static void override_layers(reader *r, const clt_json *list) {
     if (n != clt_json_len(list)) bad(r, "per_layer_config", "names layers that do not exist");
 }
 
-/* rope_parameters.{full,sliding}_attention; NULL object: the older flat keys. */
-static const clt_json *rope_of(const reader *r, const char *layer_type) {
-    return clt_json_get(clt_json_get(r->text, "rope_parameters"), layer_type);
-}
-
 static void read_rope_gemma4(reader *r, int head_dim_full) {
     clt_config *c = &r->m->config;
     const clt_json *full = rope_of(r, "full_attention"), *sliding = rope_of(r, "sliding_attention");
     const clt_json *kind = clt_json_get(full, "rope_type");
+    if (!is_null(clt_json_get(r->text, "rope_scaling"))) bad(r, "rope_scaling", "is set; no known Gemma 4 has it");
     bool proportional = is_null(kind) || is_string(kind, "proportional");
     if (!proportional && !is_string(kind, "default")) bad(r, "rope_parameters", "has an unknown rope_type for full_attention");
     double factor = number(r, full, "partial_rotary_factor", proportional ? 0.25 : 1.0);
@@ -229,7 +246,7 @@ static clt_status read_family(clt_model *m, const char *type, clt_err *err) {
         if (!strcmp(type, gemma4[i])) return m->config.family = CLT_GEMMA4, m->architecture = "gemma4", CLT_OK;
     if (!strcmp(type, "gemma3") || !strcmp(type, "gemma3_text"))
         return m->config.family = CLT_GEMMA3, m->architecture = "gemma3", CLT_OK;
-    if (!strncmp(type, "gemma4", 6) && strstr(type, "assistant")) {
+    if (clt_type_is_drafter(type)) {
         clt_fail(err, CLT_E_UNSUPPORTED, "%s: is a drafter (model_type \"%s\"), not a text model", path, type);
         return clt_hint(err, "give the target model with -m and this folder with --model-draft");
     }

@@ -18,6 +18,8 @@ clt_status clt_config_share_kv(clt_model *m, int64_t n_shared, clt_err *err);
 clt_status clt_config_check(const clt_model *m, clt_err *err);
 const char *clt_config_family_name(clt_model *m);
 bool clt_name_is_instruct(const char *s, size_t len);
+/* An architecture or model_type of a model that proposes tokens for a Gemma 4. */
+bool clt_type_is_drafter(const char *type);
 void clt_model_add_end_id(clt_model *m, int64_t id);
 void clt_model_add_suppressed_id(clt_model *m, int64_t id);
 
