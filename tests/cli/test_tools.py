@@ -46,6 +46,23 @@ def test_detokenize_writes_bytes_only(culet, chat_model):
     assert culet("detokenize", "-m", chat_model, "--ids", "1280").code == 2
 
 
+def test_special_id_beyond_the_rows(culet, models, tmp_path):
+    """Gemma 3 folders hold <image_soft_token> beyond the rows of the embedding: text knows it, the network refuses it."""
+    source = models / "tiny-gemma3"
+    for name in ("config.json", "model.safetensors"):
+        (tmp_path / name).symlink_to(source / name)
+    document = json.loads((source / "tokenizer.json").read_text(encoding="utf-8"))
+    document["added_tokens"].append({"id": 1280, "content": "<image_soft_token>", "special": True})
+    (tmp_path / "tokenizer.json").write_text(json.dumps(document), encoding="utf-8")
+    ids = culet("tokenize", "-m", tmp_path, "--special", "--no-bos", "-p", "<image_soft_token>", "--json").json()["ids"]
+    assert ids == [1280]
+    assert culet("detokenize", "-m", tmp_path, "--special", "--ids", "1280").out == b"<image_soft_token>"
+    assert culet("detokenize", "-m", tmp_path, "--ids", "1281").code == 2
+    for prompt in (("--ids", "2,1280"), ("--raw", "--special", "-p", "<image_soft_token>")):
+        refused = culet("run", "-m", tmp_path, "-n", "1", *prompt)
+        assert refused.code == 2 and "1280" in refused.err
+
+
 # ---- render
 
 @pytest.mark.parametrize("template", TEMPLATES)
