@@ -134,7 +134,7 @@ static cli_line_result plain_next(cli_lines *l, clt_buf *line) {
         const char *end = left ? memchr(start, '\n', left) : NULL;
         if (end || (l->ended && left)) {
             size_t n = end ? (size_t)(end - start) : left;
-            clt_buf_put(line, start, n);
+            clt_buf_put(line, start, n - (n > 0 && start[n - 1] == '\r')); /* lines of a Windows file */
             l->taken += n + (end != NULL);
             return line->failed ? CLI_LINE_FAILED : CLI_LINE;
         }

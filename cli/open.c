@@ -46,6 +46,10 @@ void cli_session_params(const cli_args *args, const culet_engine *e, size_t want
     int limit = culet_engine_info(e)->context_limit;
     culet_session_defaults(out);
     out->context = args->context;
+    if (args->context > limit) {
+        cli_note("warning: -c %d is more than the model's limit of %d tokens, which is used instead", args->context, limit);
+        out->context = limit;
+    }
     if (!args->context) {
         int usual = limit < DEFAULT_CONTEXT ? limit : DEFAULT_CONTEXT;
         int grown = wanted > (size_t)limit ? limit : (int)wanted;

@@ -46,6 +46,11 @@ static bool on_row(void *user, size_t row, const float *logits) {
     double log_sum = cli_log_sum_exp(logits, s->vocab);
     if (row + 1 < s->window.len) {
         double nll = log_sum - (double)logits[s->window.data[row + 1]];
+        if (isnan(nll)) {
+            clt_fail(&s->err, CLT_E_FAILED, "score: the logits of row %zu are not numbers", s->rows);
+            clt_hint(&s->err, "the model's weights are damaged; culet show and another copy of the file help to tell");
+            return false;
+        }
         s->nll += nll;
         s->nll_squared += nll * nll;
         s->scored++;

@@ -248,3 +248,9 @@ def test_prompt_of_many_tokens_matches_logits(culet, chat_model, tmp_path):
     culet("logits", "-m", chat_model, "--ids", "2,606,508,107,33", "--out", tmp_path / "l")
     best = int(numpy.fromfile(tmp_path / "l", "<f4").argmax())
     assert culet("run", "-m", chat_model, "--ids", "2,606,508,107,33", *GREEDY, "-n", 1, "--json").json()["ids"] == [best]
+
+
+def test_a_context_beyond_the_limit_is_the_limit(culet, models):
+    r = culet("run", "-m", models / "tiny-gemma3", "--ids", "2,5,9", "-n", 4, "-c", 99999999, "--temp", 0)
+    assert r.code == 0 and b"32768" in r.err.encode() and r.out == culet(
+        "run", "-m", models / "tiny-gemma3", "--ids", "2,5,9", "-n", 4, "--temp", 0).out
