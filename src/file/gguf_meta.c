@@ -43,8 +43,8 @@ static bool skip_strings(clt_reader *r, uint64_t n) {
         uint64_t left = clt_reader_left(r);
         uint64_t len = left >= 8 ? clt_le64(r->data + r->pos) : 0;
         if (left < 8 || len > left - 8)
-            return clt_reader_fail(r, "string %" PRIu64 " of %" PRIu64 " takes %" PRIu64 " bytes at offset %" PRIu64
-                                   ", past the end of the file at %" PRIu64, i, n, len, r->pos, r->size);
+            return clt_reader_short(r, "string %" PRIu64 " of %" PRIu64 " takes %" PRIu64 " bytes at offset %" PRIu64
+                                    ", past the end of the file at %" PRIu64, i, n, len, r->pos, r->size);
         r->pos += 8 + len;
     }
     return true;
@@ -66,8 +66,8 @@ static bool read_array_head(clt_reader *r, clt_meta_type *item, uint64_t *count)
 /* Passes over n values of type t. Each level of nesting costs at least 12 bytes of file, so the work is linear. */
 static bool skip_values(clt_reader *r, clt_meta_type t, uint64_t n, int nesting) {
     if (n > clt_reader_left(r) / types[t].min_bytes)
-        return clt_reader_fail(r, "%" PRIu64 " values of type %s at offset %" PRIu64 " run past the end of the file at %"
-                               PRIu64, n, types[t].name, r->pos, r->size);
+        return clt_reader_short(r, "%" PRIu64 " values of type %s at offset %" PRIu64 " run past the end of the file at %"
+                                PRIu64, n, types[t].name, r->pos, r->size);
     if (types[t].bytes) return skip_fixed(r, t, n);
     if (t == CLT_META_STRING) return skip_strings(r, n);
     if (nesting == MAX_NESTING) return clt_reader_fail(r, "arrays are nested more than %d deep", MAX_NESTING);

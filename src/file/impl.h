@@ -113,6 +113,8 @@ typedef struct clt_reader {
 static inline uint64_t clt_reader_left(const clt_reader *r) { return r->size - r->pos; }
 /* "PATH: metadata entry 3 ('a.b'): …". Always returns false, so that a check is one statement. */
 bool clt_reader_fail(clt_reader *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* The same for what the file is too short for. */
+bool clt_reader_short(clt_reader *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* NULL after reporting that the file ends inside `what`. */
 const uint8_t *clt_reader_take(clt_reader *r, uint64_t bytes, const char *what);
 bool clt_reader_u32(clt_reader *r, const char *what, uint32_t *v);

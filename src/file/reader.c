@@ -5,25 +5,37 @@
 #include <stdio.h>
 #include "file/impl.h"
 
-bool clt_reader_fail(clt_reader *r, const char *fmt, ...) {
+static void fail(clt_reader *r, const char *kind, const char *fmt, va_list args) {
     char text[2 * CLT_SHOWN_BYTES], shown[CLT_SHOWN_BYTES];
-    va_list args;
-    va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
     if (r->name)
-        clt_fail(r->err, CLT_E_FILE, "%s: damaged: %s %" PRIu64 " ('%s'): %s", r->path, r->part, r->index,
+        clt_fail(r->err, CLT_E_FILE, "%s: %s: %s %" PRIu64 " ('%s'): %s", r->path, kind, r->part, r->index,
                  clt_shown(shown, r->name, strlen(r->name)), text);
     else
-        clt_fail(r->err, CLT_E_FILE, "%s: damaged: %s %" PRIu64 ": %s", r->path, r->part, r->index, text);
+        clt_fail(r->err, CLT_E_FILE, "%s: %s: %s %" PRIu64 ": %s", r->path, kind, r->part, r->index, text);
+}
+
+bool clt_reader_fail(clt_reader *r, const char *fmt, ...) {
+    va_list args;
+    va_start(args, fmt);
+    fail(r, "damaged", fmt, args);
+    va_end(args);
+    return false;
+}
+
+bool clt_reader_short(clt_reader *r, const char *fmt, ...) {
+    va_list args;
+    va_start(args, fmt);
+    fail(r, "truncated or damaged", fmt, args);
+    va_end(args);
+    clt_hint(r->err, "the download may be incomplete: fetch the file again");
     return false;
 }
 
 const uint8_t *clt_reader_take(clt_reader *r, uint64_t bytes, const char *what) {
     if (bytes > clt_reader_left(r)) {
-        clt_reader_fail(r, "%s takes %" PRIu64 " bytes at offset %" PRIu64 ", past the end of the file at %" PRIu64, what,
-                        bytes, r->pos, r->size);
-        clt_hint(r->err, "the download may be incomplete: fetch the file again");
+        clt_reader_short(r, "%s takes %" PRIu64 " bytes at offset %" PRIu64 ", past the end of the file at %" PRIu64, what,
+                         bytes, r->pos, r->size);
         return NULL;
     }
     const uint8_t *p = r->data + r->pos;
