@@ -136,6 +136,14 @@ static void round_trip(golden *g, const golden_options *o, const int32_t *ids, i
     assert_memory_equal(again, saved, size + 1);
     golden_run(g, ids + n, MORE, ROWS, false, got);
     assert_memory_equal(got, want, bytes);
+    /* rings hold again what was saved, and nothing before it */
+    assert_int_equal(clt_kv_import(g->kv, n, saved, size, &err), CLT_OK);
+    int min = clt_kv_rewind_min(g->kv), held = (n - g->kv->window + 1) / CLT_ATTN_CHUNK * CLT_ATTN_CHUNK;
+    assert_int_equal(min, held > 0 ? held + g->kv->window - 1 : 0);
+    if (min > 1) assert_false(clt_kv_rewind(g->kv, 1) || clt_kv_rewind(g->kv, min - 1));
+    assert_true(clt_kv_rewind(g->kv, min));
+    golden_run(g, ids + min, n + MORE - min, ROWS, false, got);
+    assert_memory_equal(got, want, bytes);
     assert_int_equal(clt_kv_import(g->kv, 0, NULL, 0, &err), CLT_OK);
     assert_int_equal(clt_kv_export_bytes(g->kv), 0);
     clt_kv_free(g->kv);
