@@ -250,7 +250,7 @@ static void bind_globals(binder *b) {
         if (is_tied(m->file)) m->output = NULL;
         else if (!m->output) note_missing(b, "lm_head.weight");
     }
-    if (m->embed) c->vocab = m->embed->dims[1] > 0 && m->embed->dims[1] <= INT32_MAX ? (int)m->embed->dims[1] : 0;
+    if (m->embed && !c->vocab) c->vocab = m->embed->dims[1] <= INT32_MAX ? (int)m->embed->dims[1] : 0;
     if (!m->output) m->output = m->embed;
     check_global(b, m->embed, c->width, c->vocab, false);
     if (m->embed && m->output != m->embed) check_global(b, m->output, c->width, c->vocab, false);

@@ -90,6 +90,7 @@ static void read_common(reader *r) {
     int64_t layers = integer(r, "num_hidden_layers", 1, CLT_MAX_LAYERS, -1);
     if (r->st == CLT_OK) r->st = clt_config_alloc(r->m, layers, r->err);
     c->width = (int)integer(r, "hidden_size", 1, CLT_MAX_WIDTH, -1);
+    c->vocab = (int)integer(r, "vocab_size", 1, INT32_MAX, 0);
     c->context_limit = (int)integer(r, "max_position_embeddings", 1, CLT_MAX_CONTEXT, 131072);
     c->window = (int)integer(r, "sliding_window", 1, CLT_MAX_CONTEXT, -1);
     c->rms_eps = (float)number(r, r->text, "rms_norm_eps", 1e-6);
@@ -97,6 +98,7 @@ static void read_common(reader *r) {
     c->embed_scale = sqrtf((float)c->width);
     c->rope_divisor_full = 1;
     if (number(r, r->text, "attn_logit_softcapping", 0) != 0) bad(r, "attn_logit_softcapping", "is set; no known model has it");
+    if (clt_json_is_true(clt_json_get(r->text, "attention_bias"))) bad(r, "attention_bias", "is true; no known model has biases");
     const clt_json *activation = clt_json_get(r->text, "hidden_activation");
     if (!is_null(activation) && !is_string(activation, "gelu_pytorch_tanh"))
         bad(r, "hidden_activation", "is not \"gelu_pytorch_tanh\"");

@@ -118,6 +118,8 @@ static void test_numbers(void **state) {
         {"\"query_pre_attn_scalar\": 16", "\"rms_norm_eps\": 0", "RMS epsilon is 0"},
         {"\"query_pre_attn_scalar\": 16", "\"rms_norm_eps\": \"x\"", "rms_norm_eps is not a number"},
         {"\"query_pre_attn_scalar\": 16", "\"attn_logit_softcapping\": 50", "attn_logit_softcapping is set"},
+        {"\"query_pre_attn_scalar\": 16", "\"attention_bias\": true", "attention_bias is true"},
+        {"\"query_pre_attn_scalar\": 16", "\"vocab_size\": 12345", "expected [32, 12345, 1, 1]"},
         {"\"query_pre_attn_scalar\": 16", "\"hidden_activation\": \"silu\"", "hidden_activation is not \"gelu_pytorch_tanh\""},
         {"\"query_pre_attn_scalar\": 16", "\"use_bidirectional_attention\": true", "use_bidirectional_attention"},
         {"\"query_pre_attn_scalar\": 16", "\"use_bidirectional_attention\": \"all\"", "use_bidirectional_attention"}};
