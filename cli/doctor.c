@@ -211,5 +211,6 @@ int cli_doctor(const cli_args *args) {
     }
     culet_free(r.default_path);
     clt_buf_free(&r.folder);
-    return r.level_known ? 0 : cli_fail(&r.level_error); /* the report is there to explain what every other command refuses */
+    return r.level_known ? 0
+                         : cli_fail(&r.level_error); /* the report is there to explain what every other command refuses */
 }

@@ -53,7 +53,7 @@ typedef enum culet_open_mode {
 } culet_open_mode;
 
 typedef struct culet_engine_params {
-    const char *model;              /* a GGUF file, a Hugging Face folder, or a name in the model folder; NULL = the default model */
+    const char *model;              /* a GGUF file, a Hugging Face folder, or a name in the model folder; NULL = default */
     culet_open_mode mode;
     int threads;                    /* 0 = all cores */
     const char *chat_template_file; /* overrides the model's own template; NULL = none */
@@ -109,7 +109,8 @@ const culet_model_info *culet_engine_info(const culet_engine *e);
 /* Everything that `culet show --json` prints: config, tensors (name, type, shape, offset, bytes), memory plan for the given
  * session parameters. `text`: a person's view of the same. Needs CULET_OPEN_INSPECT or FULL. */
 struct culet_session_params;
-culet_status culet_engine_describe(const culet_engine *e, const struct culet_session_params *p, bool text, char **out, culet_error *err);
+culet_status culet_engine_describe(const culet_engine *e, const struct culet_session_params *p, bool text, char **out,
+                                   culet_error *err);
 
 /* A path or a name -> an existing file or folder; NULL name = the default model. Names are looked up in the model folder. */
 culet_status culet_model_find(const char *name, char **path, culet_error *err);
@@ -118,10 +119,13 @@ culet_status culet_model_list(char **json, culet_error *err);
 
 /* ---------------------------------------------------------------- text */
 
-/* Appends nothing by itself: with `bos` exactly one BOS stands first, also when text begins with its text and `special` is on. */
-culet_status culet_tokenize(const culet_engine *e, const char *text, size_t len, bool special, bool bos, int32_t **ids, size_t *n, culet_error *err);
+/* Appends nothing by itself: with `bos` exactly one BOS stands first, also when text begins with its text and `special` is
+ * on. */
+culet_status culet_tokenize(const culet_engine *e, const char *text, size_t len, bool special, bool bos, int32_t **ids,
+                            size_t *n, culet_error *err);
 /* The bytes of ids, not repaired. */
-culet_status culet_detokenize(const culet_engine *e, const int32_t *ids, size_t n, bool special, char **text, size_t *len, culet_error *err);
+culet_status culet_detokenize(const culet_engine *e, const int32_t *ids, size_t n, bool special, char **text, size_t *len,
+                              culet_error *err);
 /* The stored piece of an id ("▁the", "<0x0A>"); NULL if out of range. Not NUL-terminated beyond len. */
 const char *culet_piece(const culet_engine *e, int32_t id, size_t *len);
 
@@ -134,7 +138,8 @@ typedef struct culet_prompt {
  * chat_template_kwargs.enable_thinking). CULET_UNSUPPORTED for a base model without --chat-template-file. */
 culet_status culet_render(const culet_engine *e, const char *request_json, size_t len, culet_prompt *out, culet_error *err);
 /* The same without ids: works also where the vocabulary lacks a token of the template. */
-culet_status culet_render_text(const culet_engine *e, const char *request_json, size_t len, culet_prompt *out, culet_error *err);
+culet_status culet_render_text(const culet_engine *e, const char *request_json, size_t len, culet_prompt *out,
+                               culet_error *err);
 void culet_prompt_free(culet_prompt *p);
 
 /* ---------------------------------------------------------------- session */
@@ -153,9 +158,9 @@ int culet_session_context(const culet_session *s);
 uint64_t culet_session_kv_bytes(const culet_session *s);
 /* The tokens evaluated so far. */
 const int32_t *culet_session_tokens(const culet_session *s, size_t *n);
-/* Makes the timeline equal to ids[0..n): keeps the longest common prefix that can be kept, evaluates the rest, and leaves the
- * logits of the last token ready. *reused (may be NULL) = tokens not evaluated again. CULET_CONTEXT if n exceeds the context;
- * CULET_CANCELLED after culet_session_cancel (the timeline then holds what was evaluated). */
+/* Makes the timeline equal to ids[0..n): keeps the longest common prefix that can be kept, evaluates the rest, and leaves
+ * the logits of the last token ready. *reused (may be NULL) = tokens not evaluated again. CULET_CONTEXT if n exceeds the
+ * context; CULET_CANCELLED after culet_session_cancel (the timeline then holds what was evaluated). */
 culet_status culet_session_sync(culet_session *s, const int32_t *ids, size_t n, size_t *reused, culet_error *err);
 /* Appends and evaluates ids; logits of the last are ready afterwards. n >= 1. */
 culet_status culet_session_extend(culet_session *s, const int32_t *ids, size_t n, culet_error *err);
@@ -167,16 +172,20 @@ const float *culet_session_logits(const culet_session *s);
 /* Like sync from an empty timeline, and hands the logits [V] of every row to fn in order; false from fn cancels. */
 culet_status culet_session_logits_all(culet_session *s, const int32_t *ids, size_t n,
                                       bool (*fn)(void *user, size_t row, const float *logits), void *user, culet_error *err);
-/* Asks a running sync, extend or generate to stop soon. The only session call that another thread or a signal handler may make. */
+/* Asks a running sync, extend or generate to stop soon. The only session call that another thread or a signal handler may
+ * make. */
 void culet_session_cancel(culet_session *s);
 /* A saved session continues with the same bytes as if it had never stopped. Loading checks version, model and integrity and
  * leaves the session untouched on failure. Needs libzstd. `extra` is a caller's document (a chat's history); may be NULL. */
-culet_status culet_session_save(const culet_session *s, const char *path, const char *extra, size_t extra_len, culet_error *err);
+culet_status culet_session_save(const culet_session *s, const char *path, const char *extra, size_t extra_len,
+                                culet_error *err);
 culet_status culet_session_load(culet_session *s, const char *path, char **extra, size_t *extra_len, culet_error *err);
 
 /* ---------------------------------------------------------------- generate */
 
-typedef enum culet_finish { CULET_FINISH_STOP, CULET_FINISH_LENGTH, CULET_FINISH_TOOL_CALLS, CULET_FINISH_CANCELLED } culet_finish;
+typedef enum culet_finish {
+    CULET_FINISH_STOP, CULET_FINISH_LENGTH, CULET_FINISH_TOOL_CALLS, CULET_FINISH_CANCELLED
+} culet_finish;
 const char *culet_finish_name(culet_finish f); /* stop length tool_calls cancelled */
 typedef enum culet_delta { CULET_DELTA_CONTENT, CULET_DELTA_THOUGHT } culet_delta;
 
@@ -206,8 +215,8 @@ typedef struct culet_reply {
     culet_finish finish;
     culet_timings timings;
 } culet_reply;
-/* Syncs the session to the prompt and generates. On CULET_CANCELLED the reply holds what was produced. Afterwards the timeline
- * is prompt + ids (the last sampled token may not be evaluated yet). */
+/* Syncs the session to the prompt and generates. On CULET_CANCELLED the reply holds what was produced. Afterwards the
+ * timeline is prompt + ids (the last sampled token may not be evaluated yet). */
 culet_status culet_generate(culet_session *s, const culet_generate_params *p, culet_reply *out, culet_error *err);
 void culet_reply_free(culet_reply *r);
 

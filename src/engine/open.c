@@ -40,8 +40,8 @@ static clt_status bind_model(culet_engine *e, clt_err *err) {
     return CLT_OK;
 }
 
-/* Text must never become an id without a row. Special ids may stand beyond the rows (Gemma 3's <image_soft_token> does): they
- * arise only where their writer says so, and a session refuses them. */
+/* Text must never become an id without a row. Special ids may stand beyond the rows (Gemma 3's <image_soft_token> does):
+ * they arise only where their writer says so, and a session refuses them. */
 static clt_status check_vocab(const culet_engine *e, clt_err *err) {
     int rows = e->model.config.vocab, ids = clt_vocab_size(e->vocab), id = rows;
     if (!e->has_model) return CLT_OK;

@@ -1,7 +1,7 @@
 /* The attention block of one layer: project, norm, turn, store, attend, project back, add.
  *
- * Shapes: T active rows, H query heads, K KV heads, Dh head width. Values get a norm without weight (Gemma 4 only); where keys
- * serve as values it is the raw projection that is taken, before the key's norm and rope. */
+ * Shapes: T active rows, H query heads, K KV heads, Dh head width. Values get a norm without weight (Gemma 4 only); where
+ * keys serve as values it is the raw projection that is taken, before the key's norm and rope. */
 #include <string.h>
 
 #include "forward/internal.h"

@@ -23,7 +23,8 @@ static void embed_row(void *ctx, int r, int thread) {
     float *x = p->s->x + r * d;
     clt_type_get((uint32_t)t->type)->decode(clt_tensor_row(t, p->rows[r].id), x, d);
     n->k->scale(x, n->config->embed_scale, x, d);
-    clt_rope_angles((float)p->s->pos[r], n->freq_sliding, n->pairs_sliding, p->s->cs_sliding + (int64_t)r * 2 * n->pairs_sliding);
+    clt_rope_angles((float)p->s->pos[r], n->freq_sliding, n->pairs_sliding,
+                    p->s->cs_sliding + (int64_t)r * 2 * n->pairs_sliding);
     clt_rope_angles((float)p->s->pos[r], n->freq_full, n->pairs_full, p->s->cs_full + (int64_t)r * 2 * n->pairs_full);
 }
 
@@ -60,7 +61,8 @@ static clt_status begin(clt_scratch *s, const clt_row *rows, int n, clt_err *err
     s->n = n, s->n_groups = 0;
     for (int r = 0; r < n; r++) {
         if (rows[r].id < 0 || rows[r].id >= s->net->config->vocab)
-            return clt_fail(err, CLT_E_USAGE, "token id %d at row %d is outside the vocabulary of %d", rows[r].id, r, s->net->config->vocab);
+            return clt_fail(err, CLT_E_USAGE, "token id %d at row %d is outside the vocabulary of %d", rows[r].id, r,
+                            s->net->config->vocab);
         if (!r || rows[r].kv != rows[r - 1].kv) s->group[s->n_groups++] = (clt_group){rows[r].kv, r, 0};
         clt_group *g = &s->group[s->n_groups - 1];
         s->source[r] = r;
@@ -100,8 +102,8 @@ static void head(pass *p) {
         clt_pool_run(n->pool, softcap_task, p, (int)((s->n * v + CAP_SPAN - 1) / CAP_SPAN));
 }
 
-clt_status clt_forward(const clt_net *net, clt_scratch *s, const clt_row *rows, int n, float *logits, const atomic_int *cancel,
-                       clt_err *err) {
+clt_status clt_forward(const clt_net *net, clt_scratch *s, const clt_row *rows, int n, float *logits,
+                       const atomic_int *cancel, clt_err *err) {
     pass p = {s, rows, logits, 0};
     clt_status st = begin(s, rows, n, err);
     if (st != CLT_OK) return st;

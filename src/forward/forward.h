@@ -14,17 +14,18 @@
 typedef struct clt_net clt_net;
 /* Packs the weights of a bound model, with all threads of the pool; the source pages are released as they are consumed.
  * progress may be NULL; false cancels (CLT_E_CANCELLED). The model must outlive the net. */
-clt_status clt_net_create(const clt_model *m, const clt_kernels *k, clt_pool *pool, bool (*progress)(void *user, double done),
-                          void *user, clt_net **out, clt_err *err);
+clt_status clt_net_create(const clt_model *m, const clt_kernels *k, clt_pool *pool,
+                          bool (*progress)(void *user, double done), void *user, clt_net **out, clt_err *err);
 void clt_net_free(clt_net *n);
 uint64_t clt_net_bytes(const clt_net *n);                 /* packed weights, private memory */
 uint64_t clt_net_plan_bytes(const clt_model *m);          /* the same, before creating */
 
 /* ---- keys and values ---- */
 typedef struct clt_kv clt_kv;
-/* Sliding layers keep a ring that holds the window and the largest batch (`max_rows`) plus the slack for drafts; full layers keep
- * `context` positions; layers without own keys keep nothing. k_type, v_type: CLT_F32, CLT_F16 or CLT_Q8_0. */
-clt_status clt_kv_create(const clt_model *m, int context, int max_rows, clt_type k_type, clt_type v_type, clt_kv **out, clt_err *err);
+/* Sliding layers keep a ring that holds the window and the largest batch (`max_rows`) plus the slack for drafts; full layers
+ * keep `context` positions; layers without own keys keep nothing. k_type, v_type: CLT_F32, CLT_F16 or CLT_Q8_0. */
+clt_status clt_kv_create(const clt_model *m, int context, int max_rows, clt_type k_type, clt_type v_type, clt_kv **out,
+                         clt_err *err);
 void clt_kv_free(clt_kv *kv);
 uint64_t clt_kv_bytes(const clt_kv *kv);
 uint64_t clt_kv_plan_bytes(const clt_model *m, int context, int max_rows, clt_type k_type, clt_type v_type);
@@ -33,8 +34,8 @@ int clt_kv_length(const clt_kv *kv);                      /* positions evaluated
 bool clt_kv_rewind(clt_kv *kv, int n);
 /* Smallest n that clt_kv_rewind accepts now. */
 int clt_kv_rewind_min(const clt_kv *kv);
-/* All stored keys and values that a continuation can read, as bytes, for saved sessions. Import needs a kv created with equal
- * types and context >= length; lengths are checked against expected sizes. */
+/* All stored keys and values that a continuation can read, as bytes, for saved sessions. Import needs a kv created with
+ * equal types and context >= length; lengths are checked against expected sizes. */
 uint64_t clt_kv_export_bytes(const clt_kv *kv);
 void clt_kv_export(const clt_kv *kv, uint8_t *dst);
 clt_status clt_kv_import(clt_kv *kv, int length, const uint8_t *src, uint64_t bytes, clt_err *err);
@@ -52,10 +53,11 @@ typedef struct clt_row {
     int32_t id;
     bool want_logits;
 } clt_row;
-/* Evaluates n rows (1..max_rows) and appends them to their timelines. logits: [number of wanted rows][V] after softcap, in row
- * order. ids must be in [0, V). When *cancel (may be NULL) becomes nonzero the pass ends with CLT_E_CANCELLED
- * between layers, and no timeline has grown. */
-clt_status clt_forward(const clt_net *net, clt_scratch *s, const clt_row *rows, int n, float *logits, const atomic_int *cancel, clt_err *err);
+/* Evaluates n rows (1..max_rows) and appends them to their timelines. logits: [number of wanted rows][V] after softcap, in
+ * row order. ids must be in [0, V). When *cancel (may be NULL) becomes nonzero the pass ends with CLT_E_CANCELLED between
+ * layers, and no timeline has grown. */
+clt_status clt_forward(const clt_net *net, clt_scratch *s, const clt_row *rows, int n, float *logits,
+                       const atomic_int *cancel, clt_err *err);
 
 /* Debugging and tests: called with every intermediate state, x [n][width]; stage "embed" (layer -1), "ple" [n][L*P], "layer"
  * (after layer l), "norm". In passes with a probe all rows run through all layers. */

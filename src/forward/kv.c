@@ -36,12 +36,14 @@ uint64_t clt_kv_plan_bytes(const clt_model *m, int context, int max_rows, clt_ty
     return sum;
 }
 
-clt_status clt_kv_create(const clt_model *m, int context, int max_rows, clt_type k_type, clt_type v_type, clt_kv **out, clt_err *err) {
+clt_status clt_kv_create(const clt_model *m, int context, int max_rows, clt_type k_type, clt_type v_type, clt_kv **out,
+                         clt_err *err) {
     const clt_config *c = &m->config;
     clt_kv *kv = clt_calloc(1, sizeof *kv);
     *out = NULL;
     if (!kv) return clt_fail_memory(err, "the cache", sizeof *kv);
-    *kv = (clt_kv){.model = m, .types = {k_type, v_type}, .context = context, .ring_chunks = ring_chunks(c, context, max_rows)};
+    *kv = (clt_kv){
+        .model = m, .types = {k_type, v_type}, .context = context, .ring_chunks = ring_chunks(c, context, max_rows)};
     kv->layer = clt_calloc((size_t)c->layers, sizeof *kv->layer);
     for (int l = 0; kv->layer && l < c->layers; l++) {
         layer_shape(c, l, context, max_rows, k_type, v_type, &kv->layer[l]);
@@ -119,7 +121,8 @@ static size_t chunk_row_bytes(const clt_kv_layer *kl) { return (size_t)kl->kv_he
 static uint64_t export_bytes(const clt_kv *kv, int length) {
     uint64_t sum = 0;
     for (int l = 0; l < kv->model->config.layers; l++)
-        if (kv->layer[l].data) sum += (uint64_t)(chunks_for(length) - first_chunk(kv, l, length)) * chunk_row_bytes(&kv->layer[l]);
+        if (kv->layer[l].data)
+            sum += (uint64_t)(chunks_for(length) - first_chunk(kv, l, length)) * chunk_row_bytes(&kv->layer[l]);
     return sum;
 }
 

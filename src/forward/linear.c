@@ -1,9 +1,9 @@
 /* Matrices and rows over the thread pool. Which thread computes what never changes a bit: outputs are disjoint.
  *
- * Quantised weights meet activations of 8 bits. Where a rounding error hurts most for its cost (attention, per-layer embeddings,
- * the output head) the input is taken as a sum of two such rows, x = d q + d' q', q' being the rounded remainder: about 15
- * bits. Both rows pass in the same call, as neighbours, and their results are added. In feed-forward blocks, two thirds of
- * all multiplications, one row must do. */
+ * Quantised weights meet activations of 8 bits. Where a rounding error hurts most for its cost (attention, per-layer
+ * embeddings, the output head) the input is taken as a sum of two such rows, x = d q + d' q', q' being the rounded
+ * remainder: about 15 bits. Both rows pass in the same call, as neighbours, and their results are added. In feed-forward
+ * blocks, two thirds of all multiplications, one row must do. */
 #include "forward/internal.h"
 
 enum {
@@ -15,7 +15,8 @@ static int64_t padded(int64_t cols) { return (cols + CLT_QBLOCK - 1) / CLT_QBLOC
 
 clt_acts clt_acts_from(const clt_acts *a, int64_t r) {
     int64_t kp = padded(a->cols);
-    return (clt_acts){a->cols, a->x + r * a->ldx, a->ldx, a->q + r * kp, a->d + r * (kp / CLT_QBLOCK), a->sums + r * (kp / 16)};
+    return (clt_acts){
+        a->cols, a->x + r * a->ldx, a->ldx, a->q + r * kp, a->d + r * (kp / CLT_QBLOCK), a->sums + r * (kp / 16)};
 }
 
 typedef struct rows_ctx { clt_row_fn fn; void *ctx; int n, per_task; } rows_ctx;

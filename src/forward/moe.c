@@ -72,7 +72,8 @@ static void expert_task(void *ctx, int task, int thread) {
     const expert_run *x = ctx;
     const block *b = x->b;
     clt_scratch *s = b->s;
-    int e = task / x->per_expert, t = task % x->per_expert, first = s->expert_first[e], rows = s->expert_first[e + 1] - first;
+    int e = task / x->per_expert, t = task % x->per_expert, first = s->expert_first[e],
+        rows = s->expert_first[e + 1] - first;
     if (!rows) return;
     const clt_expert *w = &b->nl->experts[e];
     bool up = t >= x->per_mat;
@@ -130,10 +131,12 @@ void clt_ffn_experts(clt_scratch *s, int l) {
     clt_rows_run(s, choose_row, &b, s->n);
     sort_by_expert(&b);
     clt_rows_run(s, spread_row, &b, s->n);
-    clt_linear_input(s, s->eh, b.d, b.d, s->n * b.used, clt_precision_for((const clt_mat *[]){&x->gate, &x->up}, 2, CLT_COARSE));
+    clt_linear_input(s, s->eh, b.d, b.d, s->n * b.used,
+                     clt_precision_for((const clt_mat *[]){&x->gate, &x->up}, 2, CLT_COARSE));
     run_experts(&b, false);
     clt_rows_run(s, gelu_row, &b, s->n * b.used);
-    clt_linear_input(s, s->egate, b.fe, b.fe, s->n * b.used, clt_precision_for((const clt_mat *[]){&x->down}, 1, CLT_COARSE));
+    clt_linear_input(s, s->egate, b.fe, b.fe, s->n * b.used,
+                     clt_precision_for((const clt_mat *[]){&x->down}, 1, CLT_COARSE));
     run_experts(&b, true);
     clt_rows_run(s, gather_row, &b, s->n);
 }

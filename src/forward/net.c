@@ -177,13 +177,14 @@ static void pack_one(clt_net *n, const job *j) {
 static clt_status pack(clt_net *n, const plan *p, bool (*progress)(void *, double), void *user, clt_err *err) {
     for (size_t i = 0; i < p->n; i++) {
         pack_one(n, &p->jobs[i]);
-        if (progress && !progress(user, (double)(i + 1) / (double)p->n)) return clt_fail(err, CLT_E_CANCELLED, "loading was cancelled");
+        if (progress && !progress(user, (double)(i + 1) / (double)p->n))
+            return clt_fail(err, CLT_E_CANCELLED, "loading was cancelled");
     }
     return CLT_OK;
 }
 
-clt_status clt_net_create(const clt_model *m, const clt_kernels *k, clt_pool *pool, bool (*progress)(void *, double), void *user,
-                          clt_net **out, clt_err *err) {
+clt_status clt_net_create(const clt_model *m, const clt_kernels *k, clt_pool *pool, bool (*progress)(void *, double),
+                          void *user, clt_net **out, clt_err *err) {
     plan p = {0};
     clt_status st = CLT_OK;
     clt_net *n = clt_calloc(1, sizeof *n);

@@ -44,7 +44,8 @@ static float store_q8(const float *x, int64_t n, int8_t *q, int64_t stride) {
 }
 
 /* One side of one position: numbers `stride` apart, scales CLT_ATTN_CHUNK apart. */
-static void store_side(clt_type t, int64_t head_dim, uint8_t *side, int64_t first, int64_t stride, int slot, const float *x) {
+static void store_side(clt_type t, int64_t head_dim, uint8_t *side, int64_t first, int64_t stride, int slot,
+                       const float *x) {
     if (t == CLT_F32) {
         for (int64_t d = 0; d < head_dim; d++)
             ((float *)(void *)side)[first + d * stride] = x[d];

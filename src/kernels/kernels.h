@@ -5,7 +5,8 @@
  *
  * Why the bits are equal (the numerical contract):
  *  - Quantised weights times 8-bit activations: sums inside a block of 32 are integers, exact in any order; across blocks
- *    each output does a fixed sequence of float operations in ascending block order. A row of activations is quantised alone.
+ *    each output does a fixed sequence of float operations in ascending block order. A row of activations is quantised
+ *    alone.
  *  - Float weights: one fma per element in ascending k.
  *  - Weights are packed in panels of CLT_PANEL output rows so that one lane owns one output row on every level.
  *  - Reductions over a row: CLT_LANES partial sums (lane = index % CLT_LANES, ascending), then the fixed tree
@@ -37,8 +38,8 @@ size_t clt_mat_panel_bytes(clt_type t, int64_t cols);
  * start of the whole packed matrix. The packing is the same on every CPU level. */
 void clt_mat_pack(clt_type t, int64_t rows, int64_t cols, const uint8_t *src, uint8_t *dst, int64_t p0, int64_t p1);
 
-/* Steps from 0 to the largest number of a block. A little above 127: the largest still rounds to code 127, with an error below
- * half a step like any other, and all steps are finer. */
+/* Steps from 0 to the largest number of a block. A little above 127: the largest still rounds to code 127, with an error
+ * below half a step like any other, and all steps are finer. */
 #define CLT_Q8_STEPS 127.3f
 
 /* ---- activations: T rows of K numbers, with their 8-bit form beside them ---- */
@@ -46,7 +47,8 @@ typedef struct clt_acts {
     int64_t cols;         /* K */
     const float *x;       /* [T][ldx] */
     int64_t ldx;
-    int8_t *q;            /* [T][Kp]: rne(x * CLT_Q8_STEPS / max|x| of the block of 32), Kp = K rounded up to 32, tail zero */
+    int8_t *q;            /* [T][Kp]: rne(x * CLT_Q8_STEPS / max|x| of the block of 32); Kp = K rounded up to 32, tail
+                             zero */
     float *d;             /* [T][Kp/32]: max|x| / CLT_Q8_STEPS; 0 for a block of zeros */
     int16_t *sums;        /* [T][Kp/16]: sums of q over halves of blocks */
 } clt_acts;
@@ -84,14 +86,15 @@ typedef struct clt_kernels {
 
     /* Stores one position's key and value (Dh numbers each) at slot (0..63) of a chunk. F16 clamps to +-65504 where others
      * give infinity; NaN stays NaN (in Q8_0, a block with a number that is not finite becomes NaN). */
-    void (*kv_store)(clt_kv_types t, int64_t head_dim, uint8_t *k_chunk, uint8_t *v_chunk, int slot, const float *k, const float *v);
+    void (*kv_store)(clt_kv_types t, int64_t head_dim, uint8_t *k_chunk, uint8_t *v_chunk, int slot, const float *k,
+                     const float *v);
     /* Partial attention of R queries over one chunk. Query r sees slots [lo[r], hi[r]) (empty allowed). For each r with a
      * nonempty range: s_j = scale * sum_d q[r][d] k[j][d] (ascending d, fma); m[r] = max s; p_j = exp(s_j - m);
-     * l[r] = sum p_j (CLT_LANES rule over slot index, unseen slots count as 0); o[r][d] = sum_j p_j v[j][d] (ascending j, fma).
-     * Q8_0: the sum over d is finished block by block of 32, each from 0, s_j = fma(sum, scale of the key block, s_j); values
-     * count as (p_j * scale of the value block) times int8. Empty range: m = -inf, l = 0, o = 0. A NaN among the scores a
-     * query sees makes m, l and o NaN. What lies in slots outside [lo, hi) never matters, be it NaN. q [R][ldq], o [R][ldo];
-     * any R; many queries per call are cheaper than many calls. Uses 45 kB of stack. */
+     * l[r] = sum p_j (CLT_LANES rule over slot index, unseen slots count as 0); o[r][d] = sum_j p_j v[j][d] (ascending j,
+     * fma). Q8_0: the sum over d is finished block by block of 32, each from 0, s_j = fma(sum, scale of the key block, s_j);
+     * values count as (p_j * scale of the value block) times int8. Empty range: m = -inf, l = 0, o = 0. A NaN among the
+     * scores a query sees makes m, l and o NaN. What lies in slots outside [lo, hi) never matters, be it NaN. q [R][ldq], o
+     * [R][ldo]; any R; many queries per call are cheaper than many calls. Uses 45 kB of stack. */
     void (*attn_chunk)(clt_kv_types t, int64_t head_dim, const clt_kv_chunk *c, const float *q, int64_t ldq, int R,
                        const int *lo, const int *hi, float scale, float *m, float *l, float *o, int64_t ldo);
     /* Merges a later partial result (m2, l2, o2) into (m, l, o); a partial with m2 = -inf changes nothing and a first

@@ -1,8 +1,8 @@
 /* The table of names, and the binding of roles to tensors.
  *
- * One table says for each role: its GGUF name, its Hugging Face name, its shape, and when a layer has it. Whatever is missing,
- * misshapen or left over is collected and reported together, each tensor by its name. If that is more than an error holds, missing
- * layers of one kind share an entry ("blk.{0-3,7}.attn_k.weight"). */
+ * One table says for each role: its GGUF name, its Hugging Face name, its shape, and when a layer has it. Whatever is
+ * missing, misshapen or left over is collected and reported together, each tensor by its name. If that is more than an error
+ * holds, missing layers of one kind share an entry ("blk.{0-3,7}.attn_k.weight"). */
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,9 @@
 #include "model/internal.h"
 
 typedef enum dim { NONE, WIDTH, Q_DIM, K_DIM, QKV_DIM, HEAD, FFN, PLE, EXPERTS, EXPERT_FFN, EXPERT_FFN2, ONE } dim;
-typedef enum need { ALWAYS, OWN_KV, OWN_V, IF_PLE, IF_MOE, IF_GEMMA4, IF_FUSED_QKV, IF_FUSED_EXPERTS, IF_SPLIT_EXPERTS } need;
+typedef enum need {
+    ALWAYS, OWN_KV, OWN_V, IF_PLE, IF_MOE, IF_GEMMA4, IF_FUSED_QKV, IF_FUSED_EXPERTS, IF_SPLIT_EXPERTS
+} need;
 
 /* Shapes innermost first: {columns, rows, experts}. */
 typedef struct role {
@@ -44,7 +46,8 @@ static const role roles[] = {
     {SLOT(router), "ffn_gate_inp.weight", "router.proj.weight", {WIDTH, EXPERTS}, IF_MOE, false},
     {SLOT(router_scale), "ffn_gate_inp.scale", "router.scale", {WIDTH}, IF_MOE, true},
     {SLOT(expert_scale), "ffn_down_exps.scale", "router.per_expert_scale", {EXPERTS}, IF_MOE, true},
-    {SLOT(gate_up_exps), "ffn_gate_up_exps.weight", "experts.gate_up_proj", {WIDTH, EXPERT_FFN2, EXPERTS}, IF_FUSED_EXPERTS, false},
+    {SLOT(gate_up_exps), "ffn_gate_up_exps.weight", "experts.gate_up_proj", {WIDTH, EXPERT_FFN2, EXPERTS}, IF_FUSED_EXPERTS,
+     false},
     {SLOT(gate_exps), "ffn_gate_exps.weight", NULL, {WIDTH, EXPERT_FFN, EXPERTS}, IF_SPLIT_EXPERTS, false},
     {SLOT(up_exps), "ffn_up_exps.weight", NULL, {WIDTH, EXPERT_FFN, EXPERTS}, IF_SPLIT_EXPERTS, false},
     {SLOT(down_exps), "ffn_down_exps.weight", "experts.down_proj", {EXPERT_FFN, WIDTH, EXPERTS}, IF_MOE, false},
@@ -134,7 +137,8 @@ static void check_shape(binder *b, const clt_tensor *t, const int64_t want[3], b
                        (long long)t->dims[0], (long long)t->dims[1], (long long)t->dims[2], (long long)t->dims[3],
                        (long long)want[0], (long long)want[1], (long long)want[2]);
     else if (vector && t->type != CLT_F32 && t->type != CLT_F16 && t->type != CLT_BF16)
-        clt_buf_printf(&b->misshapen, "; %s has type %s, expected F32, F16 or BF16", t->name, clt_type_name((uint32_t)t->type));
+        clt_buf_printf(&b->misshapen, "; %s has type %s, expected F32, F16 or BF16", t->name,
+                       clt_type_name((uint32_t)t->type));
 }
 
 /* Notes l in a list like "0-3,7" that is open in `list`; `run` is the start of the current run of layers, -1 for none. */
@@ -267,8 +271,8 @@ static void bind_globals(binder *b) {
 
 /* Parts of a multimodal checkpoint that the text model does not read. */
 static bool belongs_elsewhere(const binder *b, const char *name) {
-    static const char *const others[] = {"vision_tower.", "audio_tower.", "embed_vision.", "embed_audio.", "vision_embedder.",
-                                         "multi_modal_projector.", "vision_model.", "audio_embedder."};
+    static const char *const others[] = {"vision_tower.",    "audio_tower.",           "embed_vision.", "embed_audio.",
+                                         "vision_embedder.", "multi_modal_projector.", "vision_model.", "audio_embedder."};
     if (b->gguf) return b->m->config.family == CLT_GEMMA4 && !strcmp(name, "rope_freqs.weight"); /* config_gguf.c reads it */
     if (!strncmp(name, "model.", 6)) name += 6;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
@@ -286,7 +290,8 @@ static void collect_extra(binder *b) {
 }
 
 static clt_status report(binder *b, clt_err *err) {
-    if (b->missing.failed || b->grouped.failed || b->misshapen.failed || b->extra.failed) return clt_fail_memory(err, "the list of tensors", 4096);
+    if (b->missing.failed || b->grouped.failed || b->misshapen.failed || b->extra.failed)
+        return clt_fail_memory(err, "the list of tensors", 4096);
     if (!b->missing.len && !b->misshapen.len && !b->extra.len) return CLT_OK;
     const char *const kinds[] = {"missing tensors", "wrong tensors", "extra tensors"};
     bool fits = b->missing.len + b->misshapen.len + b->extra.len + strlen(clt_file_path(b->m->file)) + 64 < sizeof err->text;
@@ -297,8 +302,10 @@ static clt_status report(binder *b, clt_err *err) {
     clt_status st = text.failed ? clt_fail_memory(err, "the list of tensors", 4096)
                                 : clt_fail(err, CLT_E_FILE, "%s: %s", clt_file_path(b->m->file), text.data);
     clt_buf_free(&text);
-    return st == CLT_E_FILE ? clt_hint(err, "the file does not fit its own description of a %s model; get it again or convert it again",
-                                       b->m->architecture) : st;
+    return st == CLT_E_FILE
+               ? clt_hint(err, "the file does not fit its own description of a %s model; get it again or convert it again",
+                          b->m->architecture)
+               : st;
 }
 
 static const char *find_prefix(const clt_file *f) {

@@ -1,4 +1,5 @@
-/* The parts of a configuration that do not depend on the form of the file: layers, KV sharing, plausibility, display name. */
+/* The parts of a configuration that do not depend on the form of the file: layers, KV sharing,
+ * plausibility, display name. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,8 +21,8 @@ clt_status clt_config_alloc(clt_model *m, int64_t layers, clt_err *err) {
 clt_status clt_config_share_kv(clt_model *m, int64_t n_shared, clt_err *err) {
     clt_config *c = &m->config;
     if (n_shared < 0 || n_shared >= c->layers)
-        return clt_fail(err, CLT_E_FILE, "%s: %lld of %d layers share keys and values, expected 0 to %d", clt_file_path(m->file),
-                        (long long)n_shared, c->layers, c->layers - 1);
+        return clt_fail(err, CLT_E_FILE, "%s: %lld of %d layers share keys and values, expected 0 to %d",
+                        clt_file_path(m->file), (long long)n_shared, c->layers, c->layers - 1);
     int first_shared = c->layers - (int)n_shared, donor[2] = {-1, -1}; /* by sliding */
     for (int l = 0; l < c->layers; l++) {
         clt_layer_config *lc = &c->layer[l];
@@ -40,14 +41,15 @@ static clt_status layer_check(const clt_model *m, int l, clt_err *err) {
     const clt_layer_config *lc = &c->layer[l], *donor = &c->layer[lc->kv_donor];
     const char *path = clt_file_path(m->file);
     if (lc->heads < 1 || lc->kv_heads < 1 || lc->heads % lc->kv_heads)
-        return clt_fail(err, CLT_E_FILE, "%s: layer %d has %d heads over %d KV heads, expected a multiple", path, l, lc->heads,
-                        lc->kv_heads);
+        return clt_fail(err, CLT_E_FILE, "%s: layer %d has %d heads over %d KV heads, expected a multiple", path, l,
+                        lc->heads, lc->kv_heads);
     if (lc->head_dim < 2 || lc->head_dim % 2 || lc->head_dim > 4096 || lc->heads > 65536)
         return clt_fail(err, CLT_E_FILE, "%s: layer %d has %d heads of width %d, expected an even width up to 4096", path, l,
                         lc->heads, lc->head_dim);
     if (donor->kv_heads != lc->kv_heads || donor->head_dim != lc->head_dim)
-        return clt_fail(err, CLT_E_FILE, "%s: layer %d reads the keys of layer %d, but has %d KV heads of %d against %d of %d",
-                        path, l, lc->kv_donor, lc->kv_heads, lc->head_dim, donor->kv_heads, donor->head_dim);
+        return clt_fail(err, CLT_E_FILE,
+                        "%s: layer %d reads the keys of layer %d, but has %d KV heads of %d against %d of %d", path, l,
+                        lc->kv_donor, lc->kv_heads, lc->head_dim, donor->kv_heads, donor->head_dim);
     if (lc->ffn < 1 || lc->ffn > CLT_MAX_WIDTH)
         return clt_fail(err, CLT_E_FILE, "%s: layer %d has a feed-forward width of %d", path, l, lc->ffn);
     return CLT_OK;
@@ -64,18 +66,22 @@ clt_status clt_config_check(const clt_model *m, clt_err *err) {
         if (st != CLT_OK) return st;
         sliding |= c->layer[l].sliding;
     }
-    if (sliding && c->window < 1) return clt_fail(err, CLT_E_FILE, "%s: sliding window is %d, expected at least 1", path, c->window);
-    if (!(c->rms_eps > 0 && c->rms_eps < 1)) return clt_fail(err, CLT_E_FILE, "%s: RMS epsilon is %g", path, (double)c->rms_eps);
-    if (!(c->rope_theta_full > 1 && isfinite(c->rope_theta_full) && c->rope_theta_sliding > 1 && isfinite(c->rope_theta_sliding)))
+    if (sliding && c->window < 1)
+        return clt_fail(err, CLT_E_FILE, "%s: sliding window is %d, expected at least 1", path, c->window);
+    if (!(c->rms_eps > 0 && c->rms_eps < 1))
+        return clt_fail(err, CLT_E_FILE, "%s: RMS epsilon is %g", path, (double)c->rms_eps);
+    if (!(c->rope_theta_full > 1 && isfinite(c->rope_theta_full) && c->rope_theta_sliding > 1 &&
+          isfinite(c->rope_theta_sliding)))
         return clt_fail(err, CLT_E_FILE, "%s: rope bases are %g and %g, expected finite numbers above 1", path,
                         c->rope_theta_full, c->rope_theta_sliding);
     if (!(c->rope_divisor_full >= 1 && isfinite(c->rope_divisor_full)))
         return clt_fail(err, CLT_E_FILE, "%s: rope scaling factor is %g", path, (double)c->rope_divisor_full);
     if (!(c->final_softcap >= 0 && isfinite(c->final_softcap)) || !(c->attn_scale > 0 && isfinite(c->attn_scale)))
-        return clt_fail(err, CLT_E_FILE, "%s: softcap %g or attention scale %g makes no sense", path, (double)c->final_softcap,
-                        (double)c->attn_scale);
+        return clt_fail(err, CLT_E_FILE, "%s: softcap %g or attention scale %g makes no sense", path,
+                        (double)c->final_softcap, (double)c->attn_scale);
     if (c->experts && (c->experts_used < 1 || c->experts_used > c->experts || c->expert_ffn < 1))
-        return clt_fail(err, CLT_E_FILE, "%s: %d of %d experts of width %d", path, c->experts_used, c->experts, c->expert_ffn);
+        return clt_fail(err, CLT_E_FILE, "%s: %d of %d experts of width %d", path, c->experts_used, c->experts,
+                        c->expert_ffn);
     return CLT_OK;
 }
 

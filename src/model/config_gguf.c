@@ -1,7 +1,7 @@
 /* GGUF metadata -> configuration.
  *
- * Keys carry the architecture as prefix ("gemma4.block_count"). Per-layer values come as one number or as an array of L numbers;
- * both are read. What the converter does not write has a default only where one is stated in MODEL.md. */
+ * Keys carry the architecture as prefix ("gemma4.block_count"). Per-layer values come as one number or as an array of L
+ * numbers; both are read. What the converter does not write has a default only where one is stated in MODEL.md. */
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -39,7 +39,8 @@ static int64_t integer_at(reader *r, const char *suffix, uint64_t i, int64_t min
     }
     bool flag;
     if (m->is_array && m->count != (uint64_t)r->m->config.layers) {
-        snprintf(what, sizeof what, "has %llu items, expected one per layer (%d)", (unsigned long long)m->count, r->m->config.layers);
+        snprintf(what, sizeof what, "has %llu items, expected one per layer (%d)", (unsigned long long)m->count,
+                 r->m->config.layers);
         bad(r, key, what);
     } else if (clt_meta_bool(m, m->is_array ? i : 0, &flag)) {
         v = flag;
@@ -96,7 +97,8 @@ static void check_length(reader *r, const char *suffix, int found, int expected,
 
 static void read_layers(reader *r) {
     clt_config *c = &r->m->config;
-    int dim_full = integer(r, "attention.key_length", 2, 4096, -1), dim_value = integer(r, "attention.value_length", 2, 4096, dim_full);
+    int dim_full = integer(r, "attention.key_length", 2, 4096, -1),
+        dim_value = integer(r, "attention.value_length", 2, 4096, dim_full);
     int dim_sliding = integer(r, "attention.key_length_swa", 2, 4096, dim_full);
     int value_sliding = integer(r, "attention.value_length_swa", 2, 4096, dim_sliding);
     check_length(r, "attention.value_length", dim_value, dim_full, "the length of the keys");
@@ -146,16 +148,18 @@ static void read_rope_pairs(reader *r, int head_dim_full) {
         memcpy(&v, t->data + 4 * (size_t)i, sizeof v);
         if (v == 1.0f && n == i) n = i + 1;
         else if (!(v >= 1e20f)) {
-            r->st = clt_fail(r->err, CLT_E_UNSUPPORTED, "%s: tensor rope_freqs.weight holds %g at %d, expected 1 for turning "
-                             "pairs, then 1e30", clt_file_path(r->f), (double)v, i);
+            r->st = clt_fail(r->err, CLT_E_UNSUPPORTED,
+                             "%s: tensor rope_freqs.weight holds %g at %d, expected 1 for turning "
+                             "pairs, then 1e30",
+                             clt_file_path(r->f), (double)v, i);
             return;
         }
     }
     c->rope_pairs_full = n;
 }
 
-/* What positions of full layers are divided by: 1, or the factor of linear scaling, which is also what a factor without a type
- * means. No Gemma 4 stretches its positions; a file that says so is not one that this arithmetic fits. */
+/* What positions of full layers are divided by: 1, or the factor of linear scaling, which is also what a factor without a
+ * type means. No Gemma 4 stretches its positions; a file that says so is not one that this arithmetic fits. */
 static void read_scaling(reader *r) {
     char key[128], factor_key[128];
     const char *kind = "linear";
@@ -173,8 +177,8 @@ static void read_scaling(reader *r) {
     double divisor = number(r, "rope.scaling.factor", NAN);
     if (gemma3) r->m->config.rope_divisor_full = (float)divisor;
     else if (r->st == CLT_OK && divisor != 1)
-        r->st = clt_fail(r->err, CLT_E_UNSUPPORTED, "%s: key %s is %g, expected none in a Gemma 4 model", clt_file_path(r->f),
-                         factor_key, divisor);
+        r->st = clt_fail(r->err, CLT_E_UNSUPPORTED, "%s: key %s is %g, expected none in a Gemma 4 model",
+                         clt_file_path(r->f), factor_key, divisor);
 }
 
 static void read_gemma4(reader *r) {
@@ -206,8 +210,8 @@ static void read_gemma3(reader *r) {
 }
 
 static void read_generation(reader *r) {
-    static const char *const end_keys[] = {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id",
-                                           "tokenizer.ggml.eos_token_ids"};
+    static const char *const end_keys[] = {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id",
+                                           "tokenizer.ggml.eom_token_id", "tokenizer.ggml.eos_token_ids"};
     clt_model *m = r->m;
     int64_t id;
     for (size_t k = 0; k < sizeof end_keys / sizeof *end_keys; k++) {
@@ -217,7 +221,8 @@ static void read_generation(reader *r) {
     const clt_meta *s = clt_file_meta_find(r->f, "tokenizer.ggml.suppress_tokens");
     for (uint64_t i = 0; s && i < s->count && clt_meta_int(s, i, &id); i++) clt_model_add_suppressed_id(m, id);
     double v;
-    const clt_meta *t = clt_file_meta_find(r->f, "general.sampling.temp"), *k = clt_file_meta_find(r->f, "general.sampling.top_k"),
+    const clt_meta *t = clt_file_meta_find(r->f, "general.sampling.temp"),
+                   *k = clt_file_meta_find(r->f, "general.sampling.top_k"),
                    *p = clt_file_meta_find(r->f, "general.sampling.top_p");
     if (t && clt_meta_num(t, 0, &v) && v >= 0 && v <= 100) m->has_temperature = true, m->temperature = (float)v;
     if (k && clt_meta_int(k, 0, &id) && id >= 0 && id <= INT_MAX) m->has_top_k = true, m->top_k = (int)id;

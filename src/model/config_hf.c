@@ -17,7 +17,8 @@ typedef struct reader {
 } reader;
 
 static void bad(reader *r, const char *key, const char *what) {
-    if (r->st == CLT_OK) r->st = clt_fail(r->err, CLT_E_FILE, "%s/config.json: key %s %s", clt_file_path(r->m->file), key, what);
+    if (r->st == CLT_OK)
+        r->st = clt_fail(r->err, CLT_E_FILE, "%s/config.json: key %s %s", clt_file_path(r->m->file), key, what);
 }
 
 static bool is_null(const clt_json *n) { return clt_json_kind(n) == CLT_JSON_NULL; }
@@ -97,15 +98,19 @@ static void read_common(reader *r) {
     c->final_softcap = (float)number(r, r->text, "final_logit_softcapping", 0);
     c->embed_scale = sqrtf((float)c->width);
     c->rope_divisor_full = 1;
-    if (number(r, r->text, "attn_logit_softcapping", 0) != 0) bad(r, "attn_logit_softcapping", "is set; no known model has it");
-    if (clt_json_is_true(clt_json_get(r->text, "attention_bias"))) bad(r, "attention_bias", "is true; no known model has biases");
+    if (number(r, r->text, "attn_logit_softcapping", 0) != 0)
+        bad(r, "attn_logit_softcapping", "is set; no known model has it");
+    if (clt_json_is_true(clt_json_get(r->text, "attention_bias")))
+        bad(r, "attention_bias", "is true; no known model has biases");
     const clt_json *activation = clt_json_get(r->text, "hidden_activation");
     if (!is_null(activation) && !is_string(activation, "gelu_pytorch_tanh"))
         bad(r, "hidden_activation", "is not \"gelu_pytorch_tanh\"");
     const clt_json *both_ways = clt_json_get(r->text, "use_bidirectional_attention"); /* "vision" concerns pictures alone */
     if (r->st == CLT_OK && (clt_json_is_true(both_ways) || is_string(both_ways, "all")))
-        r->st = clt_fail(r->err, CLT_E_UNSUPPORTED, "%s/config.json: key use_bidirectional_attention is set: an embedding model, "
-                         "not one that makes text", clt_file_path(r->m->file));
+        r->st = clt_fail(r->err, CLT_E_UNSUPPORTED,
+                         "%s/config.json: key use_bidirectional_attention is set: an embedding model, "
+                         "not one that makes text",
+                         clt_file_path(r->m->file));
     check_rope(r);
 }
 
@@ -121,7 +126,8 @@ static void override_layer(reader *r, clt_layer_config *lc, const clt_json *item
     lc->ffn = (int)integer(&one, known[2], 1, CLT_MAX_WIDTH, lc->ffn);
     r->st = one.st;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) n += clt_json_get(item, known[i]) != NULL;
-    if (n != clt_json_len(item)) bad(r, "per_layer_config", "sets more than head_dim, num_key_value_heads and intermediate_size");
+    if (n != clt_json_len(item))
+        bad(r, "per_layer_config", "sets more than head_dim, num_key_value_heads and intermediate_size");
 }
 
 static void override_layers(reader *r, const clt_json *list) {
@@ -134,7 +140,8 @@ static void override_layers(reader *r, const clt_json *list) {
         snprintf(index, sizeof index, "%d", l);
         const clt_json *item = clt_json_get(list, index);
         if (item) override_layer(r, lc, item), n++;
-        if (dim[lc->sliding] && dim[lc->sliding] != lc->head_dim) bad(r, "per_layer_config", "gives one kind of layers two widths");
+        if (dim[lc->sliding] && dim[lc->sliding] != lc->head_dim)
+            bad(r, "per_layer_config", "gives one kind of layers two widths");
         dim[lc->sliding] = lc->head_dim;
     }
     if (n != clt_json_len(list)) bad(r, "per_layer_config", "names layers that do not exist");
@@ -146,7 +153,8 @@ static void read_rope_gemma4(reader *r, int head_dim_full) {
     const clt_json *kind = clt_json_get(full, "rope_type");
     if (!is_null(clt_json_get(r->text, "rope_scaling"))) bad(r, "rope_scaling", "is set; no known Gemma 4 has it");
     bool proportional = is_null(kind) || is_string(kind, "proportional");
-    if (!proportional && !is_string(kind, "default")) bad(r, "rope_parameters", "has an unknown rope_type for full_attention");
+    if (!proportional && !is_string(kind, "default"))
+        bad(r, "rope_parameters", "has an unknown rope_type for full_attention");
     double factor = number(r, full, "partial_rotary_factor", proportional ? 0.25 : 1.0);
     if (!(factor > 0 && factor <= 1)) bad(r, "partial_rotary_factor", "is not in (0, 1]");
     else c->rope_pairs_full = (int)(factor * head_dim_full / 2);
@@ -159,7 +167,8 @@ static void read_gemma4(reader *r) {
     read_layer_types(r, 0);
     if (r->st != CLT_OK) return;
     c->layer[c->layers - 1].sliding = false; /* whatever the list says, as in the reference implementation */
-    int heads = (int)integer(r, "num_attention_heads", 1, 65536, -1), kv = (int)integer(r, "num_key_value_heads", 1, 65536, -1);
+    int heads = (int)integer(r, "num_attention_heads", 1, 65536, -1),
+        kv = (int)integer(r, "num_key_value_heads", 1, 65536, -1);
     int kv_full = (int)integer(r, "num_global_key_value_heads", 1, 65536, kv);
     int dim = (int)integer(r, "head_dim", 2, 4096, -1), dim_full = (int)integer(r, "global_head_dim", 2, 4096, 512);
     int ffn = (int)integer(r, "intermediate_size", 1, CLT_MAX_WIDTH / 2, -1);
@@ -193,7 +202,8 @@ static void read_gemma3(reader *r) {
     clt_config *c = &r->m->config;
     read_layer_types(r, 6);
     if (r->st != CLT_OK) return;
-    int heads = (int)integer(r, "num_attention_heads", 1, 65536, 8), kv = (int)integer(r, "num_key_value_heads", 1, 65536, 4);
+    int heads = (int)integer(r, "num_attention_heads", 1, 65536, 8),
+        kv = (int)integer(r, "num_key_value_heads", 1, 65536, 4);
     int dim = (int)integer(r, "head_dim", 2, 4096, 256), ffn = (int)integer(r, "intermediate_size", 1, CLT_MAX_WIDTH, -1);
     for (int l = 0; l < c->layers; l++) {
         clt_layer_config *lc = &c->layer[l];
@@ -224,7 +234,8 @@ static void read_generation(clt_model *m, const clt_json *config) {
         if (clt_json_int(clt_json_at(eos, i), &id)) clt_model_add_end_id(m, id);
     for (size_t i = 0; i < clt_json_len(bans); i++)
         if (clt_json_int(clt_json_at(bans, i), &id)) clt_model_add_suppressed_id(m, id);
-    if (clt_json_num(clt_json_get(g, "temperature"), &v) && v >= 0 && v <= 100) m->has_temperature = true, m->temperature = (float)v;
+    if (clt_json_num(clt_json_get(g, "temperature"), &v) && v >= 0 && v <= 100)
+        m->has_temperature = true, m->temperature = (float)v;
     if (clt_json_int(clt_json_get(g, "top_k"), &id) && id >= 0 && id <= INT_MAX) m->has_top_k = true, m->top_k = (int)id;
     if (clt_json_num(clt_json_get(g, "top_p"), &v) && v > 0 && v <= 1) m->has_top_p = true, m->top_p = (float)v;
 }
@@ -236,7 +247,8 @@ static void read_template(clt_model *m) {
     size_t len = 0;
     if (s && n) {
         m->chat_template = s, m->chat_template_len = n;
-    } else if ((s = clt_json_str(clt_json_get(clt_file_json(m->file, "tokenizer_config.json"), "chat_template"), &len)) && len) {
+    } else if ((s = clt_json_str(clt_json_get(clt_file_json(m->file, "tokenizer_config.json"), "chat_template"), &len)) &&
+               len) {
         m->chat_template = s, m->chat_template_len = len;
     }
 }
@@ -260,7 +272,9 @@ clt_status clt_config_from_hf(clt_model *m, clt_err *err) {
     const clt_json *config = clt_file_json(m->file, "config.json"), *text = clt_json_get(config, "text_config");
     size_t len;
     const char *type = clt_json_str(clt_json_get(config, "model_type"), &len);
-    if (!type) return clt_fail(err, CLT_E_FILE, "%s/config.json: key model_type is missing or not a string", clt_file_path(m->file));
+    if (!type)
+        return clt_fail(err, CLT_E_FILE, "%s/config.json: key model_type is missing or not a string",
+                        clt_file_path(m->file));
     char shown[64];
     snprintf(shown, sizeof shown, "%.*s", (int)(len < 63 ? len : 63), type);
     for (char *p = shown; *p; p++)

@@ -6,8 +6,8 @@
 
 enum { CLT_MAX_LAYERS = 1024, CLT_MAX_WIDTH = 1 << 20, CLT_MAX_CONTEXT = 1 << 24, CLT_MAX_EXPERTS = 4096 };
 
-/* config_gguf.c, config_hf.c: fill m->config (all but k_is_v and vocab of GGUF files; vocab 0 = as many as the embedding has rows), architecture, name, generation
- * defaults and the template. */
+/* config_gguf.c, config_hf.c: fill m->config (all but k_is_v and vocab of GGUF files; vocab 0 = as many as the embedding has
+ * rows), architecture, name, generation defaults and the template. */
 clt_status clt_config_from_gguf(clt_model *m, clt_err *err);
 clt_status clt_config_from_hf(clt_model *m, clt_err *err);
 

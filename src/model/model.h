@@ -42,13 +42,14 @@ typedef struct clt_config {
 
 /* Role -> tensor; NULL where the model has none. Shapes are checked: [rows, cols] below is [out, in]. */
 typedef struct clt_layer_tensors {
-    const clt_tensor *attn_norm, *q, *k, *v, *o, *q_norm, *k_norm, *post_attn_norm;  /* q [H*Dh, D], k v [K*Dh, D], o [D, H*Dh] */
-    const clt_tensor *qkv;                                                           /* fused form: [(H+2K)*Dh, D]; then q k v are NULL */
+    const clt_tensor *attn_norm, *q, *k, *v, *o, *q_norm, *k_norm,
+        *post_attn_norm;   /* q [H*Dh, D], k v [K*Dh, D], o [D, H*Dh] */
+    const clt_tensor *qkv; /* fused form: [(H+2K)*Dh, D]; then q k v are NULL */
     const clt_tensor *ffn_norm, *gate, *up, *down, *post_ffn_norm;                   /* gate up [F, D], down [D, F] */
     const clt_tensor *ple_gate, *ple_proj, *ple_norm;                                /* [P, D], [D, P], [D] */
     const clt_tensor *scalar;                                                        /* [1] */
     const clt_tensor *router, *router_scale, *expert_scale;                          /* [E, D], [D], [E] */
-    const clt_tensor *gate_up_exps, *gate_exps, *up_exps, *down_exps;                /* [E, 2Fe, D] or two [E, Fe, D]; [E, D, Fe] */
+    const clt_tensor *gate_up_exps, *gate_exps, *up_exps, *down_exps; /* [E, 2Fe, D] or two [E, Fe, D]; [E, D, Fe] */
     const clt_tensor *post_ffn_norm_1, *pre_ffn_norm_2, *post_ffn_norm_2;
 } clt_layer_tensors;
 

@@ -11,7 +11,8 @@
 #include "file/file.h"
 
 typedef enum clt_token_kind { /* GGUF's token_type numbers */
-    CLT_TOKEN_NORMAL = 1, CLT_TOKEN_UNKNOWN = 2, CLT_TOKEN_CONTROL = 3, CLT_TOKEN_USER = 4, CLT_TOKEN_UNUSED = 5, CLT_TOKEN_BYTE = 6
+    CLT_TOKEN_NORMAL = 1, CLT_TOKEN_UNKNOWN = 2, CLT_TOKEN_CONTROL = 3,
+    CLT_TOKEN_USER = 4, CLT_TOKEN_UNUSED = 5, CLT_TOKEN_BYTE = 6
 } clt_token_kind;
 typedef enum clt_vocab_algorithm { CLT_VOCAB_BPE /* Gemma 4 */, CLT_VOCAB_SPM /* Gemma 3 */ } clt_vocab_algorithm;
 
@@ -44,7 +45,8 @@ const clt_vocab_roles *clt_vocab_get_roles(const clt_vocab *v);
  * vocabulary lacks becomes byte tokens. O(n log n) for any input. */
 clt_status clt_tokenize(const clt_vocab *v, const char *text, size_t len, bool special, clt_ids *out, clt_err *err);
 
-/* Appends the bytes of one token. `special`: special tokens print their text, otherwise nothing. Unknown ids print nothing. */
+/* Appends the bytes of one token. `special`: special tokens print their text, otherwise nothing.
+ * Unknown ids print nothing. */
 void clt_vocab_append_bytes(const clt_vocab *v, int32_t id, bool special, clt_buf *out);
 
 /* Streams bytes to text: holds back what could still become a whole code point, replaces what cannot. */

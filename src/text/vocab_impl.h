@@ -63,12 +63,14 @@ struct clt_vocab {
 };
 
 /* ---- building (vocab.c, vocab_seal.c) ---- */
-/* `text_bytes` is what all texts given to clt_vocab_set will take, a NUL for each included. All pieces are empty and unused. */
+/* `text_bytes` is what all texts given to clt_vocab_set will take, a NUL for each included. All
+ * pieces are empty and unused. */
 clt_status clt_vocab_create(int64_t size, uint64_t text_bytes, clt_vocab_algorithm algorithm, clt_vocab **out,
                             clt_err *err);
 /* Copies the text. The caller has checked that id is in range. */
 clt_status clt_vocab_set(clt_vocab *v, int32_t id, const char *text, size_t len, clt_token_kind kind, clt_err *err);
-/* Index, special pieces, roles, byte pieces, matcher. `what` names the file in errors. Two pieces of one text are CLT_E_FILE. */
+/* Index, special pieces, roles, byte pieces, matcher. `what` names the file in errors. Two pieces of one text are
+ * CLT_E_FILE. */
 clt_status clt_vocab_seal(clt_vocab *v, const char *what, clt_err *err);
 bool clt_vocab_text_is_byte(const char *text, size_t len, unsigned *byte); /* "<0xHH>" */
 /* One of the seven pieces that GGUF types as user-defined although they structure a reply. */
@@ -76,8 +78,8 @@ bool clt_vocab_text_is_structure(const char *text, size_t len);
 
 /* ---- readers ---- */
 clt_status clt_vocab_read_gguf(const clt_file *f, clt_vocab **out, clt_err *err);
-clt_status clt_vocab_read_json(const char *json, size_t len, const char *what, clt_vocab_algorithm algorithm, clt_vocab **out,
-                               clt_err *err);
+clt_status clt_vocab_read_json(const char *json, size_t len, const char *what, clt_vocab_algorithm algorithm,
+                               clt_vocab **out, clt_err *err);
 
 /* ---- merges as a file lists them (vocab_merges.c) ---- */
 typedef struct clt_merge_list {
@@ -138,7 +140,8 @@ void clt_spm_set_rank(clt_vocab *v, int32_t id, uint32_t rank); /* the lowest ra
  * `after` the first byte right of it. Text may be cut where no mergeable piece has this pair inside, because no merge can
  * reach across; that keeps the pieces of work small. */
 static inline uint8_t clt_byte_before(const char *text, size_t at) {
-    return at >= CLT_MARK_BYTES && !memcmp(text + at - CLT_MARK_BYTES, CLT_MARK, CLT_MARK_BYTES) ? 0xFF : (uint8_t)text[at - 1];
+    bool after_mark = at >= CLT_MARK_BYTES && !memcmp(text + at - CLT_MARK_BYTES, CLT_MARK, CLT_MARK_BYTES);
+    return after_mark ? 0xFF : (uint8_t)text[at - 1];
 }
 static inline uint8_t clt_byte_after(const char *text, size_t at, size_t len) {
     return len - at >= CLT_MARK_BYTES && !memcmp(text + at, CLT_MARK, CLT_MARK_BYTES) ? 0xFF : (uint8_t)text[at];

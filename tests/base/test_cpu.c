@@ -28,7 +28,8 @@ static void test_levels_agree_with_the_system(void **state) {
     fclose(f);
     if (strncmp(flags, "flags", 5) != 0) skip();
     flags[strcspn(flags, "\n")] = ' ';
-    assert_int_equal(clt_cpu_has(CLT_CPU_AVX2), strstr(flags, " avx2 ") && strstr(flags, " fma ") && strstr(flags, " bmi2 "));
+    assert_int_equal(clt_cpu_has(CLT_CPU_AVX2),
+                     strstr(flags, " avx2 ") && strstr(flags, " fma ") && strstr(flags, " bmi2 "));
     assert_int_equal(clt_cpu_has(CLT_CPU_AVXVNNI), strstr(flags, " avx_vnni ") != NULL);
     assert_int_equal(clt_cpu_has(CLT_CPU_AVX512), strstr(flags, " avx512bw ") && strstr(flags, " avx512vl "));
     assert_int_equal(clt_cpu_has(CLT_CPU_AVX512VNNI), strstr(flags, " avx512_vnni ") != NULL);

@@ -92,14 +92,42 @@ static void test_a_callback_stops_the_parse(void **state) {
 static void test_hostile_documents_are_refused(void **state) {
     (void)state;
     static const char *const bad[] = {
-        "", " ", "{", "[1,]", "{\"a\":1,}", "[1] x", "[1][2]", "01", "+1", ".5", "1.", "NaN", "'a'", "nul", "\"\n\"", "\"\\x\"",
-        "\"open", "\"\\", "\"\\u12\"", "\"\\ud800\"", "\"\\ud800\\u0041\"", "\"\\udc00\"", "\"\xFF\"", "\"\xED\xA0\x80\"",
-        "\"\xC0\x80\"", "\"\xF4\x90\x80\x80\"", "\xEF\xBB\xBF{}", "[1 2]", "]", "}",
+        "",
+        " ",
+        "{",
+        "[1,]",
+        "{\"a\":1,}",
+        "[1] x",
+        "[1][2]",
+        "01",
+        "+1",
+        ".5",
+        "1.",
+        "NaN",
+        "'a'",
+        "nul",
+        "\"\n\"",
+        "\"\\x\"",
+        "\"open",
+        "\"\\",
+        "\"\\u12\"",
+        "\"\\ud800\"",
+        "\"\\ud800\\u0041\"",
+        "\"\\udc00\"",
+        "\"\xFF\"",
+        "\"\xED\xA0\x80\"",
+        "\"\xC0\x80\"",
+        "\"\xF4\x90\x80\x80\"",
+        "\xEF\xBB\xBF{}",
+        "[1 2]",
+        "]",
+        "}",
     };
     clt_err err;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         trace t = {0};
-        if (clt_json_stream(bad[i], strlen(bad[i]), "doc", &all, &t, &err) != CLT_E_REQUEST) fail_msg("accepted: %s", bad[i]);
+        if (clt_json_stream(bad[i], strlen(bad[i]), "doc", &all, &t, &err) != CLT_E_REQUEST)
+            fail_msg("accepted: %s", bad[i]);
         assert_memory_equal(err.text, "doc: ", 5);
         clt_buf_free(&t.out);
     }

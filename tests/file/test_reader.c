@@ -22,8 +22,8 @@ static void test_numbers_to_the_last_byte(void **state) {
     assert_int_equal(clt_reader_left(&r), 0);
     assert_non_null(clt_reader_take(&r, 0, "nothing"));
     assert_false(clt_reader_u32(&r, "the type", &a));
-    assert_string_equal(err.text,
-                        "F: truncated or damaged: entry 4: the type takes 4 bytes at offset 12, past the end of the file at 12");
+    assert_string_equal(
+        err.text, "F: truncated or damaged: entry 4: the type takes 4 bytes at offset 12, past the end of the file at 12");
     r.name = "n\n";
     assert_null(clt_reader_take(&r, UINT64_MAX, "all"));
     assert_non_null(strstr(err.text, "entry 4 ('n<0x0A>'): all takes 18446744073709551615 bytes"));

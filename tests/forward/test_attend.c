@@ -1,5 +1,5 @@
-/* Attention by both of its roads, tiles and waves: the same bits for any number of rows, with long pasts, with gaps between rows
- * and with several timelines in one pass. */
+/* Attention by both of its roads, tiles and waves: the same bits for any number of rows, with long pasts, with gaps between
+ * rows and with several timelines in one pass. */
 #include <stdlib.h>
 #include <string.h>
 

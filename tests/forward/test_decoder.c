@@ -1,5 +1,5 @@
-/* The forward pass against the golden models: logits, states of every layer, greedy ids; and against itself: the same bits for
- * any chunking, thread count and CPU level. */
+/* The forward pass against the golden models: logits, states of every layer, greedy ids; and against itself: the same bits
+ * for any chunking, thread count and CPU level. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +42,8 @@ static int32_t best(const float *x, int n, const clt_json *banned) {
 static void check_greedy(golden *g, const clt_json *text, float *logits, const char *what) {
     int n_ids, n_greedy;
     int64_t safe;
-    int32_t *ids = golden_ids(clt_json_get(text, "prompt_ids"), &n_ids), *greedy = golden_ids(clt_json_get(text, "greedy_ids"), &n_greedy);
+    int32_t *ids = golden_ids(clt_json_get(text, "prompt_ids"), &n_ids),
+            *greedy = golden_ids(clt_json_get(text, "greedy_ids"), &n_greedy);
     assert_true(clt_json_int(clt_json_get(text, "safe_steps"), &safe));
     clt_kv_rewind(g->kv, 0);
     golden_run(g, ids, n_ids, 64, false, logits);
@@ -89,7 +90,12 @@ static void test_golden_logits(void **state) {
     }
 }
 
-typedef struct probe_check { const char *dir; float *hidden, *normed, *ple; size_t n_hidden, n_normed, n_ple; int seen; } probe_check;
+typedef struct probe_check {
+    const char *dir;
+    float *hidden, *normed, *ple;
+    size_t n_hidden, n_normed, n_ple;
+    int seen;
+} probe_check;
 
 static void on_probe(void *user, const char *stage, int layer, const float *x, int rows, int64_t width) {
     probe_check *p = user;
@@ -126,8 +132,12 @@ static void test_golden_states(void **state) {
 
 /* ---- the numerical contract ---- */
 
-static const char *const contract_models[] = {"tiny-e2b", "tiny-moe", "tiny-e/gguf/tiny-e-Q4_K_M.gguf", "tiny-dense/gguf/tiny-dense-Q4_0.gguf",
-                                              "tiny-gemma3/gguf/tiny-gemma3-Q4_0.gguf", "tiny-moe/gguf/tiny-moe-Q4_0.gguf"};
+static const char *const contract_models[] = {"tiny-e2b",
+                                              "tiny-moe",
+                                              "tiny-e/gguf/tiny-e-Q4_K_M.gguf",
+                                              "tiny-dense/gguf/tiny-dense-Q4_0.gguf",
+                                              "tiny-gemma3/gguf/tiny-gemma3-Q4_0.gguf",
+                                              "tiny-moe/gguf/tiny-moe-Q4_0.gguf"};
 #ifdef __SANITIZE_THREAD__
 enum { N_CONTRACT = 2, LONG = 90 }; /* races show in few passes, and each takes fifty times as long */
 #else
@@ -225,7 +235,8 @@ static void test_bits_do_not_depend_on_company(void **state) {
         float *want = malloc((size_t)N * (size_t)g.vocab * 4), *got = malloc((size_t)64 * (size_t)g.vocab * 4);
         long_ids(ids, N, g.vocab);
         golden_run(&g, ids, N, N, true, want);
-        for (int i = 0; i < SLOTS; i++) assert_int_equal(clt_kv_create(&g.model, 256, 64, CLT_F32, CLT_F32, &kv[i], &err), CLT_OK);
+        for (int i = 0; i < SLOTS; i++)
+            assert_int_equal(clt_kv_create(&g.model, 256, 64, CLT_F32, CLT_F32, &kv[i], &err), CLT_OK);
         for (int step = 0; step < N / 4; step++) { /* slot i evaluates rows of its own length; only the last is wanted */
             clt_row rows[64];
             int n = 0, wanted = 0, at[SLOTS];
@@ -239,7 +250,8 @@ static void test_bits_do_not_depend_on_company(void **state) {
             assert_int_equal(clt_forward(g.net, g.scratch, rows, n, got, NULL, &err), CLT_OK);
             for (int i = 0; i < SLOTS; i++)
                 if (clt_kv_length(kv[i]) <= N && at[i] % (i % 3 + 1) == i % 3)
-                    assert_memory_equal(got + (int64_t)wanted++ * g.vocab, want + (int64_t)at[i] * g.vocab, (size_t)g.vocab * 4);
+                    assert_memory_equal(got + (int64_t)wanted++ * g.vocab, want + (int64_t)at[i] * g.vocab,
+                                        (size_t)g.vocab * 4);
         }
         for (int i = 0; i < SLOTS; i++) clt_kv_free(kv[i]);
         free(want), free(got);

@@ -1,4 +1,5 @@
-/* Products over the pool: how far pairs and single rows of 8 bits are from exact arithmetic, and that no cut changes a bit. */
+/* Products over the pool: how far pairs and single rows of 8 bits are from exact arithmetic, and
+ * that no cut changes a bit. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,8 @@ typedef struct product { const clt_mat *mat; const clt_tensor *tensor; } product
 static int products(const golden *g, product out[6]) {
     const clt_net_layer *n = &g->net->layer[0];
     const clt_layer_tensors *t = &g->model.layer[0];
-    const product all[] = {{&n->q, t->q}, {&n->k, t->k}, {&n->v, t->v}, {&n->o, t->o}, {&n->down, t->down}, {&n->ple_gate, t->ple_gate}};
+    const product all[] = {{&n->q, t->q}, {&n->k, t->k},       {&n->v, t->v},
+                           {&n->o, t->o}, {&n->down, t->down}, {&n->ple_gate, t->ple_gate}};
     int count = 0;
     for (int i = 0; i < 6; i++)
         if (all[i].tensor && clt_mat_wants_q8(all[i].tensor->type)) out[count++] = all[i];
@@ -48,7 +50,8 @@ static void check_output(const float *w, const float *x, int64_t cols, double go
         bound += weights * top / (double)CLT_Q8_STEPS / 2 / (pairs ? 2 * (double)CLT_Q8_STEPS : 1);
     }
     double error = fabs(got - want);
-    if (!(error <= bound * 1.02 + size * 3e-6)) fail_msg("%s: %g, expected %g within %g", pairs ? "pairs" : "single", got, want, bound);
+    if (!(error <= bound * 1.02 + size * 3e-6))
+        fail_msg("%s: %g, expected %g within %g", pairs ? "pairs" : "single", got, want, bound);
     *worst = fmax(*worst, error);
 }
 
@@ -62,15 +65,18 @@ static void test_errors_are_bounded(void **state) {
     assert_true(count >= 4);
     for (int i = 0; i < count; i++) {
         int64_t cols = p[i].mat->cols, rows = p[i].mat->rows;
-        float *x = numbers(T * cols, (uint32_t)i), *w = malloc((size_t)cols * sizeof *w), *y = malloc((size_t)(T * rows) * sizeof *y);
+        float *x = numbers(T * cols, (uint32_t)i), *w = malloc((size_t)cols * sizeof *w),
+              *y = malloc((size_t)(T * rows) * sizeof *y);
         double worst[2] = {0, 0};
         assert_true(w && y);
         for (int pairs = 0; pairs < 2; pairs++) {
-            if (pairs && p[i].tensor == g.model.layer[0].down) continue; /* wider than pairs have room for: one row must do */
+            if (pairs && p[i].tensor == g.model.layer[0].down)
+                continue; /* wider than pairs have room for: one row must do */
             clt_linear_one(g.scratch, p[i].mat, x, cols, T, pairs ? CLT_FINE : CLT_COARSE, y, rows);
             for (int64_t r = 0; r < rows; r++) {
                 clt_type_get((uint32_t)p[i].tensor->type)->decode(clt_tensor_row(p[i].tensor, r), w, cols);
-                for (int t = 0; t < T; t++) check_output(w, x + t * cols, cols, (double)y[t * rows + r], pairs, &worst[pairs]);
+                for (int t = 0; t < T; t++)
+                    check_output(w, x + t * cols, cols, (double)y[t * rows + r], pairs, &worst[pairs]);
             }
         }
         assert_true(worst[0] > 20 * worst[1]); /* the second row does pay */
@@ -94,16 +100,19 @@ static void test_rows_do_not_depend_on_their_number(void **state) {
                 if (fine && p[i].tensor == g.model.layer[0].down) continue;
                 int64_t cols = p[i].mat->cols, rows = p[i].mat->rows, ldy = rows + 3;
                 clt_precision precision = fine ? CLT_FINE : CLT_COARSE;
-                float *x = numbers(MOST * cols, 7), *alone = malloc((size_t)(MOST * rows) * 4), *y = malloc((size_t)(MOST * ldy) * 4);
+                float *x = numbers(MOST * cols, 7), *alone = malloc((size_t)(MOST * rows) * 4),
+                      *y = malloc((size_t)(MOST * ldy) * 4);
                 assert_true(alone && y);
-                for (int t = 0; t < MOST; t++) clt_linear_one(g.scratch, p[i].mat, x + t * cols, cols, 1, precision, alone + t * rows, rows);
+                for (int t = 0; t < MOST; t++)
+                    clt_linear_one(g.scratch, p[i].mat, x + t * cols, cols, 1, precision, alone + t * rows, rows);
                 for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
                     memset(y, 0x55, (size_t)(MOST * ldy) * 4);
                     clt_linear_one(g.scratch, p[i].mat, x, cols, counts[c], precision, y, ldy);
                     for (int t = 0; t < MOST; t++) {
                         if (t < counts[c]) assert_memory_equal(y + t * ldy, alone + t * rows, (size_t)rows * 4);
                         for (int64_t k = t < counts[c] ? rows : 0; k < ldy; k++) /* nothing else is written */
-                            if (memcmp(&y[t * ldy + k], "UUUU", 4) != 0) fail_msg("row %d, number %lld was written", t, (long long)k);
+                            if (memcmp(&y[t * ldy + k], "UUUU", 4) != 0)
+                                fail_msg("row %d, number %lld was written", t, (long long)k);
                     }
                 }
                 free(x), free(alone), free(y);

@@ -1,4 +1,5 @@
-/* Positions up to 20,000 against transformers (tests/golden/long/make_long.py): faults of rope and of windows show only there. */
+/* Positions up to 20,000 against transformers (tests/golden/long/make_long.py): faults of rope and of windows show only
+ * there. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +37,8 @@ static void check_tail(const char *name, const clt_json *want, const float *logi
     int clear = 0;
     for (int i = 0; i < TAIL; i++) {
         if (number(clt_json_at(clt_json_get(want, "margins"), (size_t)i)) < 0.01) continue;
-        int got = best_of(logits + (int64_t)i * vocab, vocab), id = (int)integer(clt_json_at(clt_json_get(want, "best_ids"), (size_t)i));
+        int got = best_of(logits + (int64_t)i * vocab, vocab),
+            id = (int)integer(clt_json_at(clt_json_get(want, "best_ids"), (size_t)i));
         if (got != id) fail_msg("%s: %d before the end the best id is %d, expected %d", name, TAIL - i, got, id);
         clear++;
     }

@@ -51,7 +51,8 @@ static void test_failing_allocations(void **state) {
             clt_status st = create_all(&g, &net, &s, &kv, &err);
             clt_mem_fail_after(0);
             if (!n) total = clt_mem_count() - start;
-            if (st != (n ? CLT_E_MEMORY : CLT_OK)) fail_msg("%s: allocation %ld of %ld gave %s", models[m], n, total, clt_status_name(st));
+            if (st != (n ? CLT_E_MEMORY : CLT_OK))
+                fail_msg("%s: allocation %ld of %ld gave %s", models[m], n, total, clt_status_name(st));
             clt_kv_free(kv), clt_scratch_free(s), clt_net_free(net);
             if (clt_mem_live() != live) fail_msg("%s: allocation %ld of %ld leaks", models[m], n, total);
         }

@@ -1,5 +1,5 @@
-/* Quantised golden files: the error of the 64 best log-probabilities of the last token of `main`, against the float32 run of the
- * same dequantised weights. The bar is the error that llama.cpp made on the same file (recorded in golden_gguf.json).
+/* Quantised golden files: the error of the 64 best log-probabilities of the last token of `main`, against the float32 run of
+ * the same dequantised weights. The bar is the error that llama.cpp made on the same file (recorded in golden_gguf.json).
  *
  * CULET_GOLDENS, if set, names a folder with all golden models; files that are not in the checkout are then tested too. */
 #include <math.h>
@@ -72,7 +72,8 @@ static void test_errors_stay_below_the_peers(void **state) {
         const char *name;
         size_t len;
         void *iter = NULL;
-        while (clt_json_next(clt_json_get(doc, "files"), &iter, &name, &len, &entry)) check_file(dirs[i], name, entry, &n_files);
+        while (clt_json_next(clt_json_get(doc, "files"), &iter, &name, &len, &entry))
+            check_file(dirs[i], name, entry, &n_files);
         clt_json_free(doc);
     }
     assert_true(n_files >= 6);

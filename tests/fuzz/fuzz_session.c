@@ -2,7 +2,8 @@
  * that goes on.
  *
  * The first byte chooses: odd, the rest is a file as it stands. Even, the rest is the numbers of a header (bytes 32 to 88)
- * and unpacked content, and everything that guards them is made right, so that mutations reach what lies behind the hashes. */
+ * and unpacked content, and everything that guards them is made right, so that mutations reach what lies behind the hashes.
+ */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -33,7 +33,8 @@ static void bench_attn(row_bench *b) {
         hi[r] = CLT_ATTN_CHUNK;
     for (int c = 0; c < b->chunks; c++) {
         clt_kv_chunk chunk = {b->keys + (size_t)c * bytes, b->values + (size_t)c * bytes};
-        b->k->attn_chunk((clt_kv_types){b->type, b->type}, BENCH_WIDTH, &chunk, b->q, BENCH_WIDTH, b->R, lo, hi, 1.0f, m, l, b->o, BENCH_WIDTH);
+        b->k->attn_chunk((clt_kv_types){b->type, b->type}, BENCH_WIDTH, &chunk, b->q, BENCH_WIDTH, b->R, lo, hi, 1.0f, m, l,
+                         b->o, BENCH_WIDTH);
     }
 }
 

@@ -12,7 +12,8 @@
 
 enum { S = CLT_ATTN_CHUNK, WIDEST = 512, MOST = 70 };
 enum { N_TYPES = 5 };
-static const clt_kv_types types[N_TYPES] = {{CLT_F32, CLT_F32}, {CLT_F16, CLT_F16}, {CLT_Q8_0, CLT_Q8_0}, {CLT_F16, CLT_Q8_0}, {CLT_Q8_0, CLT_F32}};
+static const clt_kv_types types[N_TYPES] = {
+    {CLT_F32, CLT_F32}, {CLT_F16, CLT_F16}, {CLT_Q8_0, CLT_Q8_0}, {CLT_F16, CLT_Q8_0}, {CLT_Q8_0, CLT_F32}};
 static const char *const type_names[N_TYPES] = {"F32", "F16", "Q8_0", "F16 and Q8_0", "Q8_0 and F32"};
 
 typedef struct problem {

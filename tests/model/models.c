@@ -2,7 +2,11 @@
 #include "model/models.h"
 
 typedef enum when { EVERY, OWN, OWN_VALUE, E_ONLY, MOE_ONLY, GEMMA4_ONLY } when;
-typedef struct part { const char *gguf, *hf; int rows, cols; when when; } part; /* rows 0: a vector; sizes below 0: see size_of */
+typedef struct part {
+    const char *gguf, *hf;
+    int rows, cols;
+    when when;
+} part; /* rows 0: a vector; sizes below 0: see size_of */
 enum { QD = -1, KD = -2, HD = -3 };
 
 static const part parts[] = {
@@ -70,7 +74,8 @@ static void add_tensors(sketch *s, const char *prefix) {
             sketch_add(s, name, size_of(s, l, p->cols), p->rows ? size_of(s, l, p->rows) : 1, 1);
         }
         if (s->kind != GEMMA4_MOE) continue;
-        snprintf(name, sizeof name, prefix ? "%slayers.%d.experts.gate_up_proj" : "%sblk.%d.ffn_gate_up_exps.weight", before, l);
+        snprintf(name, sizeof name, prefix ? "%slayers.%d.experts.gate_up_proj" : "%sblk.%d.ffn_gate_up_exps.weight", before,
+                 l);
         sketch_add(s, name, SKETCH_D, 2 * SKETCH_FE, SKETCH_E);
         snprintf(name, sizeof name, prefix ? "%slayers.%d.experts.down_proj" : "%sblk.%d.ffn_down_exps.weight", before, l);
         sketch_add(s, name, SKETCH_FE, SKETCH_D, SKETCH_E);
@@ -159,7 +164,8 @@ sketch *sketch_gguf(sketch_kind kind) {
         sketch_set_bools(s, ".attention.sliding_window_pattern", 6, (const bool[]){1, 1, 0, 1, 1, 0});
         sketch_set_float(s, ".final_logit_softcapping", 30);
     }
-    if (kind == GEMMA4_E) sketch_set(s, ".embedding_length_per_layer_input", SKETCH_P), sketch_set(s, ".attention.shared_kv_layers", 3);
+    if (kind == GEMMA4_E)
+        sketch_set(s, ".embedding_length_per_layer_input", SKETCH_P), sketch_set(s, ".attention.shared_kv_layers", 3);
     if (kind == GEMMA4_MOE) {
         sketch_set(s, ".expert_count", SKETCH_E), sketch_set(s, ".expert_used_count", 2);
         sketch_set(s, ".expert_feed_forward_length", SKETCH_FE);
@@ -173,11 +179,13 @@ sketch *sketch_gguf(sketch_kind kind) {
 
 static const char config3[] =
     "{\"model_type\": \"gemma3_text\", \"num_hidden_layers\": 6, \"hidden_size\": 32, \"intermediate_size\": 48, "
-    "\"num_attention_heads\": 2, \"num_key_value_heads\": 1, \"head_dim\": 16, \"sliding_window\": 8, \"sliding_window_pattern\": 3, "
+    "\"num_attention_heads\": 2, \"num_key_value_heads\": 1, \"head_dim\": 16, \"sliding_window\": 8, "
+    "\"sliding_window_pattern\": 3, "
     "\"query_pre_attn_scalar\": 16, \"max_position_embeddings\": 4096}";
 
 static const char config4[] =
-    "{\"model_type\": \"gemma4\", \"text_config\": {\"num_hidden_layers\": 6, \"hidden_size\": 32, \"intermediate_size\": 48, "
+    "{\"model_type\": \"gemma4\", \"text_config\": {\"num_hidden_layers\": 6, \"hidden_size\": 32, \"intermediate_size\": "
+    "48, "
     "\"num_attention_heads\": 2, \"num_key_value_heads\": %d, \"num_global_key_value_heads\": 1, \"head_dim\": 16, "
     "\"global_head_dim\": 32, \"sliding_window\": 8, \"max_position_embeddings\": 4096, \"final_logit_softcapping\": 30.0, "
     "\"layer_types\": [\"sliding_attention\", \"sliding_attention\", \"full_attention\", \"sliding_attention\", "
@@ -247,7 +255,8 @@ static const char *write_gguf(sketch *s) {
     clt_buf b = {0};
     uint64_t at = 0;
     gguf_header(&b, 3, (uint64_t)s->n_tensors, (uint64_t)s->n_metas);
-    for (int i = 0; i < s->n_metas; i++) put_str(&b, s->meta[i].key), clt_buf_put(&b, s->meta[i].value.data, s->meta[i].value.len);
+    for (int i = 0; i < s->n_metas; i++)
+        put_str(&b, s->meta[i].key), clt_buf_put(&b, s->meta[i].value.data, s->meta[i].value.len);
     for (int i = 0; i < s->n_tensors; i++) {
         const sketch_tensor *t = &s->tensor[i];
         uint64_t dims[3] = {(uint64_t)t->dims[0], (uint64_t)t->dims[1], (uint64_t)t->dims[2]};
@@ -264,7 +273,8 @@ static const char *write_hf(sketch *s) {
     uint64_t at = 0;
     for (int i = 0; i < s->n_tensors; i++) {
         const sketch_tensor *t = &s->tensor[i];
-        clt_buf_printf(&header, "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[", i ? "," : "{", t->name, clt_type_name((uint32_t)t->type));
+        clt_buf_printf(&header, "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[", i ? "," : "{", t->name,
+                       clt_type_name((uint32_t)t->type));
         if (t->dims[2] > 1) clt_buf_printf(&header, "%lld,", (long long)t->dims[2]);
         if (t->dims[2] > 1 || t->dims[1] > 1) clt_buf_printf(&header, "%lld,", (long long)t->dims[1]);
         clt_buf_printf(&header, "%lld],\"data_offsets\":[%llu,%llu]}", (long long)t->dims[0], (unsigned long long)at,
@@ -322,7 +332,8 @@ void bind_refused(const char *file, int line, sketch *s, clt_status code, const 
     long live = clt_mem_live();
     clt_status st = clt_model_bind(f, &m, &last);
     if (st == CLT_OK) fail_msg("%s:%d: the model was bound", file, line);
-    if (st != code) fail_msg("%s:%d: expected %s, got %s: %s", file, line, clt_status_name(code), clt_status_name(st), last.text);
+    if (st != code)
+        fail_msg("%s:%d: expected %s, got %s: %s", file, line, clt_status_name(code), clt_status_name(st), last.text);
     assert_int_equal(clt_mem_live(), live);
     assert_null(m.arena);
     assert_one_line(last.text);

@@ -61,7 +61,8 @@ typedef struct bound { clt_file *file; clt_model model; } bound;
 bound *sketch_bind(sketch *s);
 void bound_close(bound *b);
 /* Writes and frees; binding is refused with this code, the text or the hint holds each of the words, and nothing leaks. */
-#define BIND_REFUSED(sketch, code, ...) bind_refused(__FILE__, __LINE__, sketch, code, (const char *const[]){__VA_ARGS__, NULL})
+#define BIND_REFUSED(sketch, code, ...)                                                                                     \
+    bind_refused(__FILE__, __LINE__, sketch, code, (const char *const[]){__VA_ARGS__, NULL})
 void bind_refused(const char *file, int line, sketch *s, clt_status code, const char *const *words);
 /* The text of the last refusal. */
 const char *refusal(void);

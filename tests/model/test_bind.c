@@ -16,7 +16,8 @@ static void check_roles(bound *b, sketch_kind kind) {
         assert_int_equal(lc->k_is_v, k_is_v);
         assert_int_equal(lc->own_kv, kind != GEMMA4_E || l < 3);
         assert_int_equal(lc->kv_donor, lc->own_kv ? l : full ? 2 : 1);
-        assert_true(t->attn_norm && t->q && t->o && t->q_norm && t->post_attn_norm && t->ffn_norm && t->gate && t->up && t->down);
+        assert_true(t->attn_norm && t->q && t->o && t->q_norm && t->post_attn_norm && t->ffn_norm && t->gate && t->up &&
+                    t->down);
         assert_int_equal(t->q->dims[1], 2 * dh);
         assert_int_equal(t->o->dims[0], 2 * dh);
         assert_int_equal(t->k != NULL, lc->own_kv);
@@ -90,7 +91,8 @@ static sketch *fused(void) {
     sketch *s = sketch_gguf(GEMMA3);
     for (int l = 0; l < SKETCH_LAYERS; l++) {
         char name[96];
-        for (const char *p = "qkv"; *p; p++) snprintf(name, sizeof name, "blk.%d.attn_%c.weight", l, *p), sketch_drop(s, name);
+        for (const char *p = "qkv"; *p; p++)
+            snprintf(name, sizeof name, "blk.%d.attn_%c.weight", l, *p), sketch_drop(s, name);
         snprintf(name, sizeof name, "blk.%d.attn_qkv.weight", l);
         sketch_add(s, name, SKETCH_D, (2 + 2) * 16, 1);
     }
@@ -126,10 +128,10 @@ static void test_one_error_lists_everything(void **state) {
     sketch_add(s, "blk.6.attn_norm.weight", SKETCH_D, 1, 1);
     sketch_add(s, "surprise", 3, 1, 1);
     BIND_REFUSED(s, CLT_E_FILE, "missing tensors: ", "blk.0.attn_k.weight", "blk.2.ffn_norm.weight", "output_norm.weight",
-                 "wrong tensors: ", "blk.5.ffn_up.weight has shape [32, 47, 1, 1], expected [32, 48, 1, 1]", "blk.1.proj.weight",
-                 "per_layer_model_proj.weight has shape [32, 5, 1, 1], expected [32, 48, 1, 1]",
-                 "blk.3.attn_norm.weight has type Q8_0, expected F32, F16 or BF16", "extra tensors: ", "blk.6.attn_norm.weight",
-                 "surprise", "convert it again");
+                 "wrong tensors: ", "blk.5.ffn_up.weight has shape [32, 47, 1, 1], expected [32, 48, 1, 1]",
+                 "blk.1.proj.weight", "per_layer_model_proj.weight has shape [32, 5, 1, 1], expected [32, 48, 1, 1]",
+                 "blk.3.attn_norm.weight has type Q8_0, expected F32, F16 or BF16",
+                 "extra tensors: ", "blk.6.attn_norm.weight", "surprise", "convert it again");
 }
 
 /* What a layer of this model has no use for is left over, though another member of the family knows the name. */
@@ -245,8 +247,12 @@ static void test_tied_and_untied_heads_of_folders(void **state) {
 
 static void test_pictures_and_sound_are_left_alone(void **state) {
     (void)state;
-    static const char *const others[] = {"model.vision_tower.patch.weight", "model.audio_tower.x", "model.embed_vision.proj.weight",
-                                         "vision_tower.a", "multi_modal_projector.b", "model.embed_audio.c",
+    static const char *const others[] = {"model.vision_tower.patch.weight",
+                                         "model.audio_tower.x",
+                                         "model.embed_vision.proj.weight",
+                                         "vision_tower.a",
+                                         "multi_modal_projector.b",
+                                         "model.embed_audio.c",
                                          "model.layers.0.self_attn.rotary_emb.inv_freq"};
     if (!HAVE_HF) return;
     sketch *s = sketch_hf(GEMMA4_E, "model.language_model.");

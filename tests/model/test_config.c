@@ -6,8 +6,10 @@
 
 static void test_instruct_names(void **state) {
     (void)state;
-    static const char *const yes[] = {"it", "gemma-3-1b-it", "IT", "Gemma 4 E2B It Q4", "Instruct", "x_instruct.gguf", "it-x", "a/it"};
-    static const char *const no[] = {"", "bit", "gemma-4-bits", "item", "italic", "instructed", "pt", "reinstruct", "i t", "it2"};
+    static const char *const yes[] = {"it",       "gemma-3-1b-it",   "IT",   "Gemma 4 E2B It Q4",
+                                      "Instruct", "x_instruct.gguf", "it-x", "a/it"};
+    static const char *const no[] = {"",           "bit", "gemma-4-bits", "item", "italic",
+                                     "instructed", "pt",  "reinstruct",   "i t",  "it2"};
     for (size_t i = 0; i < sizeof yes / sizeof *yes; i++)
         if (!clt_name_is_instruct(yes[i], strlen(yes[i]))) fail_msg("'%s' is an instruct name", yes[i]);
     for (size_t i = 0; i < sizeof no / sizeof *no; i++)
@@ -18,18 +20,28 @@ static void test_instruct_names(void **state) {
 
 static void test_drafters(void **state) {
     (void)state;
-    assert_true(clt_type_is_drafter("gemma4-assistant") && clt_type_is_drafter("gemma4_assistant") && clt_type_is_drafter("gemma4_mtp"));
-    assert_false(clt_type_is_drafter("gemma4") || clt_type_is_drafter("gemma3-assistant") || clt_type_is_drafter("gemma4_text"));
+    assert_true(clt_type_is_drafter("gemma4-assistant") && clt_type_is_drafter("gemma4_assistant") &&
+                clt_type_is_drafter("gemma4_mtp"));
+    assert_false(clt_type_is_drafter("gemma4") || clt_type_is_drafter("gemma3-assistant") ||
+                 clt_type_is_drafter("gemma4_text"));
 }
 
 static void test_family_names(void **state) {
     (void)state;
-    static const struct { clt_family family; int width, ple, experts; const char *name; } named[] = {
-        {CLT_GEMMA4, 1536, 256, 0, "Gemma 4 E2B"}, {CLT_GEMMA4, 2560, 256, 0, "Gemma 4 E4B"}, {CLT_GEMMA4, 3840, 0, 0, "Gemma 4 12B"},
-        {CLT_GEMMA4, 2816, 0, 128, "Gemma 4 26B-A4B"}, {CLT_GEMMA4, 5376, 0, 0, "Gemma 4 31B"}, {CLT_GEMMA3, 640, 0, 0, "Gemma 3 270M"},
-        {CLT_GEMMA3, 1152, 0, 0, "Gemma 3 1B"}, {CLT_GEMMA3, 2560, 0, 0, "Gemma 3 4B"}, {CLT_GEMMA3, 3840, 0, 0, "Gemma 3 12B"},
-        {CLT_GEMMA3, 5376, 0, 0, "Gemma 3 27B"}, {CLT_GEMMA4, 64, 8, 0, "Gemma 4 (per-layer embeddings, 6 layers)"},
-        {CLT_GEMMA4, 64, 0, 4, "Gemma 4 (experts, 6 layers)"}, {CLT_GEMMA3, 64, 0, 0, "Gemma 3 (dense, 6 layers)"}};
+    static const struct { clt_family family; int width, ple, experts; const char *name;
+    } named[] = {{CLT_GEMMA4, 1536, 256, 0, "Gemma 4 E2B"},
+                 {CLT_GEMMA4, 2560, 256, 0, "Gemma 4 E4B"},
+                 {CLT_GEMMA4, 3840, 0, 0, "Gemma 4 12B"},
+                 {CLT_GEMMA4, 2816, 0, 128, "Gemma 4 26B-A4B"},
+                 {CLT_GEMMA4, 5376, 0, 0, "Gemma 4 31B"},
+                 {CLT_GEMMA3, 640, 0, 0, "Gemma 3 270M"},
+                 {CLT_GEMMA3, 1152, 0, 0, "Gemma 3 1B"},
+                 {CLT_GEMMA3, 2560, 0, 0, "Gemma 3 4B"},
+                 {CLT_GEMMA3, 3840, 0, 0, "Gemma 3 12B"},
+                 {CLT_GEMMA3, 5376, 0, 0, "Gemma 3 27B"},
+                 {CLT_GEMMA4, 64, 8, 0, "Gemma 4 (per-layer embeddings, 6 layers)"},
+                 {CLT_GEMMA4, 64, 0, 4, "Gemma 4 (experts, 6 layers)"},
+                 {CLT_GEMMA3, 64, 0, 0, "Gemma 3 (dense, 6 layers)"}};
     clt_model m = {.arena = clt_arena_create(4096)};
     for (size_t i = 0; i < sizeof named / sizeof *named; i++) {
         m.config = (clt_config){.family = named[i].family, .width = named[i].width, .layers = 6, .ple_dim = named[i].ple,
@@ -56,7 +68,8 @@ static void test_layers_read_the_last_of_their_own_kind(void **state) {
     (void)state;
     bound *b = sketch_bind(sketch_gguf(GEMMA4_E));
     static clt_err err;
-    static const int donors[][6] = {[0] = {0, 1, 2, 3, 4, 5}, [1] = {0, 1, 2, 3, 4, 2}, [2] = {0, 1, 2, 3, 3, 2}, [3] = {0, 1, 2, 1, 1, 2}};
+    static const int donors[][6] = {
+        [0] = {0, 1, 2, 3, 4, 5}, [1] = {0, 1, 2, 3, 4, 2}, [2] = {0, 1, 2, 3, 3, 2}, [3] = {0, 1, 2, 1, 1, 2}};
     for (int shared = 0; shared < 4; shared++) {
         assert_int_equal(clt_config_share_kv(&b->model, shared, &err), CLT_OK);
         for (int l = 0; l < 6; l++) {

@@ -240,7 +240,8 @@ static void test_generation_keys(void **state) {
     assert_int_equal(m->n_end_ids, 3);
     assert_true(m->end_ids[0] == 1 && m->end_ids[1] == 106 && m->end_ids[2] == 50);
     assert_int_equal(m->n_suppressed_ids, 2);
-    assert_true(m->has_temperature && m->temperature == 0.5f && m->has_top_k && m->top_k == 64 && m->has_top_p && m->top_p == 0.25f);
+    assert_true(m->has_temperature && m->temperature == 0.5f && m->has_top_k && m->top_k == 64 && m->has_top_p &&
+                m->top_p == 0.25f);
     assert_string_equal(m->name, "Tiny it");
     assert_true(m->is_instruct_name);
     assert_int_equal(m->chat_template_len, 7);

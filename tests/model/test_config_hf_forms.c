@@ -3,7 +3,8 @@
 #include "model/models.h"
 
 #define GEMMA4_PREFIX "model.language_model."
-static const char model3[] = "{\"model_type\"", end4[] = "\"full_attention\"]", end3[] = "\"max_position_embeddings\": 4096}";
+static const char model3[] = "{\"model_type\"", end4[] = "\"full_attention\"]",
+                  end3[] = "\"max_position_embeddings\": 4096}";
 
 /* The tiny dense Gemma 4 with more keys at the end of its text configuration, or Gemma 3 with more at its end. */
 static sketch *with4(const char *more) {
@@ -25,7 +26,8 @@ static sketch *with3(const char *more) {
 static void check_rope(sketch *s, double full, double sliding, int pairs, float divisor) {
     bound *b = sketch_bind(s);
     const clt_config *c = &b->model.config;
-    if (c->rope_theta_full != full || c->rope_theta_sliding != sliding || c->rope_pairs_full != pairs || c->rope_divisor_full != divisor)
+    if (c->rope_theta_full != full || c->rope_theta_sliding != sliding || c->rope_pairs_full != pairs ||
+        c->rope_divisor_full != divisor)
         fail_msg("rope is %g, %g, %d pairs, divided by %g", c->rope_theta_full, c->rope_theta_sliding, c->rope_pairs_full,
                  (double)c->rope_divisor_full);
     bound_close(b);
@@ -34,17 +36,19 @@ static void check_rope(sketch *s, double full, double sliding, int pairs, float 
 static void test_rope_of_gemma4(void **state) {
     (void)state;
     check_rope(sketch_hf(GEMMA4_DENSE, GEMMA4_PREFIX), 1e6, 1e4, 4, 1);
-    check_rope(with4("\"rope_parameters\": {\"full_attention\": {\"rope_type\": \"proportional\", \"rope_theta\": 5e5, "
-                     "\"partial_rotary_factor\": 0.5}, \"sliding_attention\": {\"rope_type\": \"default\", \"rope_theta\": 2e4}}"),
-               5e5, 2e4, 8, 1);
+    check_rope(
+        with4("\"rope_parameters\": {\"full_attention\": {\"rope_type\": \"proportional\", \"rope_theta\": 5e5, "
+              "\"partial_rotary_factor\": 0.5}, \"sliding_attention\": {\"rope_type\": \"default\", \"rope_theta\": 2e4}}"),
+        5e5, 2e4, 8, 1);
     check_rope(with4("\"rope_parameters\": {\"full_attention\": {\"rope_type\": \"default\", \"rope_theta\": 5e5}, "
                      "\"sliding_attention\": {\"rope_theta\": 2e4}}"), 5e5, 2e4, 16, 1);
-    BIND_REFUSED(with4("\"rope_parameters\": {\"full_attention\": {\"rope_type\": \"yarn\"}, \"sliding_attention\": {}}"), CLT_E_FILE,
-                 "rope_parameters has an unknown rope_type for full_attention");
+    BIND_REFUSED(with4("\"rope_parameters\": {\"full_attention\": {\"rope_type\": \"yarn\"}, \"sliding_attention\": {}}"),
+                 CLT_E_FILE, "rope_parameters has an unknown rope_type for full_attention");
     BIND_REFUSED(with4("\"rope_parameters\": {\"full_attention\": {}, \"sliding_attention\": {\"rope_type\": \"linear\", "
                        "\"factor\": 8}}"), CLT_E_FILE, "rope_parameters has an unknown rope_type for sliding_attention");
-    BIND_REFUSED(with4("\"rope_parameters\": {\"full_attention\": {\"partial_rotary_factor\": 1.5}, \"sliding_attention\": {}}"),
-                 CLT_E_FILE, "partial_rotary_factor is not in (0, 1]");
+    BIND_REFUSED(
+        with4("\"rope_parameters\": {\"full_attention\": {\"partial_rotary_factor\": 1.5}, \"sliding_attention\": {}}"),
+        CLT_E_FILE, "partial_rotary_factor is not in (0, 1]");
     BIND_REFUSED(with4("\"rope_parameters\": {\"rope_type\": \"default\", \"rope_theta\": 5e5}"), CLT_E_FILE,
                  "rope_parameters lacks full_attention or sliding_attention");
     BIND_REFUSED(with4("\"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": 8}"), CLT_E_FILE, "rope_scaling is set");
@@ -57,13 +61,15 @@ static void test_rope_of_gemma3(void **state) {
     check_rope(with3("\"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": 8.0}"), 1e6, 1e4, 8, 8);
     check_rope(with3("\"rope_scaling\": {\"type\": \"linear\", \"factor\": 4.0}"), 1e6, 1e4, 8, 4);
     check_rope(with3("\"rope_scaling\": null"), 1e6, 1e4, 8, 1);
-    check_rope(with3("\"rope_parameters\": {\"full_attention\": {\"rope_type\": \"linear\", \"factor\": 8.0, \"rope_theta\": 5e5}, "
-                     "\"sliding_attention\": {\"rope_type\": \"default\", \"rope_theta\": 2e4}}"), 5e5, 2e4, 8, 8);
+    check_rope(
+        with3("\"rope_parameters\": {\"full_attention\": {\"rope_type\": \"linear\", \"factor\": 8.0, \"rope_theta\": 5e5}, "
+              "\"sliding_attention\": {\"rope_type\": \"default\", \"rope_theta\": 2e4}}"),
+        5e5, 2e4, 8, 8);
     BIND_REFUSED(with3("\"rope_scaling\": {\"rope_type\": \"dynamic\", \"factor\": 8.0}"), CLT_E_FILE,
                  "rope_scaling has an unknown rope_type");
     BIND_REFUSED(with3("\"rope_scaling\": {\"rope_type\": \"linear\"}"), CLT_E_FILE, "rope scaling factor is 0");
-    BIND_REFUSED(with3("\"rope_parameters\": {\"full_attention\": {}, \"sliding_attention\": {\"rope_type\": \"linear\"}}"), CLT_E_FILE,
-                 "rope_parameters has an unknown rope_type for sliding_attention");
+    BIND_REFUSED(with3("\"rope_parameters\": {\"full_attention\": {}, \"sliding_attention\": {\"rope_type\": \"linear\"}}"),
+                 CLT_E_FILE, "rope_parameters has an unknown rope_type for sliding_attention");
     BIND_REFUSED(with3("\"rope_parameters\": {\"rope_theta\": 5e5}"), CLT_E_FILE, "rope_parameters lacks full_attention");
 }
 
@@ -106,9 +112,11 @@ static void test_layer_types(void **state) {
 
 static void test_numbers(void **state) {
     (void)state;
-    static const struct { const char *from, *to, *words; } edits[] = {
+    static const struct { const char *from, *to, *words;
+    } edits[] = {
         {"\"num_hidden_layers\": 6", "\"num_hidden_layers\": 0", "num_hidden_layers is 0, expected 1 to 1024"},
-        {"\"num_hidden_layers\": 6", "\"num_hidden_layers\": 9223372036854775807", "num_hidden_layers is 9223372036854775807"},
+        {"\"num_hidden_layers\": 6", "\"num_hidden_layers\": 9223372036854775807",
+         "num_hidden_layers is 9223372036854775807"},
         {"\"hidden_size\": 32", "\"hidden_size\": null", "hidden_size is missing"},
         {"\"hidden_size\": 32", "\"hidden_size\": \"32\"", "hidden_size is not a whole number"},
         {"\"hidden_size\": 32", "\"hidden_size\": 32.5", "hidden_size is not a whole number"},
@@ -120,7 +128,8 @@ static void test_numbers(void **state) {
         {"\"query_pre_attn_scalar\": 16", "\"attn_logit_softcapping\": 50", "attn_logit_softcapping is set"},
         {"\"query_pre_attn_scalar\": 16", "\"attention_bias\": true", "attention_bias is true"},
         {"\"query_pre_attn_scalar\": 16", "\"vocab_size\": 12345", "expected [32, 12345, 1, 1]"},
-        {"\"query_pre_attn_scalar\": 16", "\"hidden_activation\": \"silu\"", "hidden_activation is not \"gelu_pytorch_tanh\""},
+        {"\"query_pre_attn_scalar\": 16", "\"hidden_activation\": \"silu\"",
+         "hidden_activation is not \"gelu_pytorch_tanh\""},
         {"\"query_pre_attn_scalar\": 16", "\"use_bidirectional_attention\": true", "use_bidirectional_attention"},
         {"\"query_pre_attn_scalar\": 16", "\"use_bidirectional_attention\": \"all\"", "use_bidirectional_attention"}};
     for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
@@ -192,7 +201,8 @@ static void test_generation(void **state) {
     const clt_model *m = &b->model;
     assert_true(m->n_end_ids == 2 && m->end_ids[0] == 1 && m->end_ids[1] == 106);
     assert_true(m->n_suppressed_ids == 2 && m->suppressed_ids[1] == 6);
-    assert_true(m->has_temperature && m->temperature == 0.5f && m->has_top_k && m->top_k == 64 && m->has_top_p && m->top_p == 0.25f);
+    assert_true(m->has_temperature && m->temperature == 0.5f && m->has_top_k && m->top_k == 64 && m->has_top_p &&
+                m->top_p == 0.25f);
     bound_close(b);
     b = sketch_bind(with3("\"eos_token_id\": 106")); /* no generation_config.json: the model's own key */
     assert_true(b->model.n_end_ids == 1 && b->model.end_ids[0] == 106 && !b->model.has_temperature);

@@ -46,8 +46,16 @@ static void newline_run_without_merges(void **state) {
 
 static void ranks_and_ties(void **state) {
     (void)state;
-    static const made_piece pieces[] = {{"a", 1, 0}, {"b", 1, 0}, {"ab", 1, 0}, {"ba", 1, 0}, {"aa", 1, 0}, {"\xE2\x96\x81", 1, 0},
-                                        {"\xE2\x96\x81" "a", 1, 0}, {"aba", 1, 0}};
+    static const made_piece pieces[] = {{"a", 1, 0},
+                                        {"b", 1, 0},
+                                        {"ab", 1, 0},
+                                        {"ba", 1, 0},
+                                        {"aa", 1, 0},
+                                        {"\xE2\x96\x81", 1, 0},
+                                        {"\xE2\x96\x81"
+                                         "a",
+                                         1, 0},
+                                        {"aba", 1, 0}};
     static const char *const merges[] = {"b a", "a b", "a a", "\xE2\x96\x81 a", "ab a", "b a"};
     clt_vocab *v = open_vocab(write_made(&(made_vocab){MADE(pieces), .merges = merges, .n_merges = 6}));
     TOKENS(v, false, "aba", 0, 3);    /* the lower rank first, wherever it stands */
@@ -75,7 +83,8 @@ static size_t rank_of(const reference *r, const char *left, const char *right) {
     size_t n;
     for (size_t i = 0; i < clt_json_len(r->merges); i++) {
         const clt_json *pair = clt_json_at(r->merges, i);
-        if (!strcmp(clt_json_str(clt_json_at(pair, 0), &n), left) && !strcmp(clt_json_str(clt_json_at(pair, 1), &n), right)) return i;
+        if (!strcmp(clt_json_str(clt_json_at(pair, 0), &n), left) && !strcmp(clt_json_str(clt_json_at(pair, 1), &n), right))
+            return i;
     }
     return SIZE_MAX;
 }
@@ -104,8 +113,8 @@ static void reference_merge(reference *r, const char *text) {
 
 static void same_as_reference(void **state) {
     (void)state;
-    static const char *const parts[] = {"a", "e", "t", "h", "o", "n", "i", "s", " ", " ", "  ", "the", "ing", "\n", "\n\n", "\t",
-                                        "er", "on", ".", ",", "T", "and", "w", "r", " w", "age", "1"};
+    static const char *const parts[] = {"a",    "e",  "t",  "h",  "o", "n", "i", "s",   " ", " ", "  ", "the", "ing", "\n",
+                                        "\n\n", "\t", "er", "on", ".", ",", "T", "and", "w", "r", " w", "age", "1"};
     clt_json *doc = golden_json("tokenizer/files/tokenizer.json");
     static reference r;
     r.merges = clt_json_get(clt_json_get(doc, "model"), "merges");
@@ -178,8 +187,9 @@ static void random_bytes_round_trip(void **state) {
 /* Whatever is put together from pieces of special texts, plain text stays plain and reads back as it was. */
 static void plain_text_forges_nothing(void **state) {
     (void)state;
-    static const char *const parts[] = {"<|turn>", "<turn|>", "<|tool_call>", "<|\"|>", "<bos>", "<eos>", "<|image|>", "<", "|", ">",
-                                        "turn", "<|", "|>", "image", "\"", "<unused0>", "<0x41>", "<mask>", "tool", "_call", " "};
+    static const char *const parts[] = {
+        "<|turn>", "<turn|>", "<|tool_call>", "<|\"|>", "<bos>",     "<eos>",  "<|image|>", "<",    "|",     ">", "turn",
+        "<|",      "|>",      "image",        "\"",     "<unused0>", "<0x41>", "<mask>",    "tool", "_call", " "};
     draws d = {3, 0};
     for (size_t m = 0; m < N_GOLDEN; m++) {
         clt_vocab *v = open_golden(m, false);
@@ -205,8 +215,9 @@ static void plain_text_forges_nothing(void **state) {
 /* Merges that would make a special piece are not made, nor is a special piece of one letter taken for the letter. */
 static void merges_make_no_special_piece(void **state) {
     (void)state;
-    static const made_piece pieces[] = {{"<", 1, 0}, {"bos>", 1, 0}, {"<bos>", 3, 0}, {"b", 1, 0}, {"o", 1, 0}, {"s", 1, 0}, {">", 1, 0},
-                                        {"bo", 1, 0}, {"bos", 1, 0}, {"<|turn>", 1, 0}, {"<|turn", 1, 0}, {"x", 3, 0}};
+    static const made_piece pieces[] = {{"<", 1, 0},   {"bos>", 1, 0},    {"<bos>", 3, 0},  {"b", 1, 0},
+                                        {"o", 1, 0},   {"s", 1, 0},       {">", 1, 0},      {"bo", 1, 0},
+                                        {"bos", 1, 0}, {"<|turn>", 1, 0}, {"<|turn", 1, 0}, {"x", 3, 0}};
     static const char *const merges[] = {"b o", "bo s", "bos >", "< bos>", "<|turn >"};
     clt_vocab *v = open_vocab(write_made(&(made_vocab){MADE(pieces), .merges = merges, .n_merges = 5}));
     TOKENS(v, false, "<bos>", 0, 1);

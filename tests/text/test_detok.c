@@ -74,7 +74,8 @@ static void any_split_gives_the_same(void **state) {
     (void)state;
     draws r = {17, 0};
     for (int round = 0; round < 2000; round++) {
-        static const unsigned char likely[] = {0xE2, 0x82, 0xAC, 0xF0, 0x9F, 0x99, 0xED, 0xA0, 0x80, 0xC3, 0xF4, 0x90, 'a', 0xFF};
+        static const unsigned char likely[] = {0xE2, 0x82, 0xAC, 0xF0, 0x9F, 0x99, 0xED,
+                                               0xA0, 0x80, 0xC3, 0xF4, 0x90, 'a',  0xFF};
         char bytes[24];
         size_t n = draw(&r, sizeof bytes + 1);
         for (size_t i = 0; i < n; i++) bytes[i] = (char)likely[draw(&r, sizeof likely)];

@@ -5,9 +5,18 @@
 
 enum { A, B, AB, BA, MARK, MARK_A, TWO, THREE, TABLE, NL, SOI, UNUSED0, ABA, BYTES };
 static const made_piece pieces[] = {
-    [A] = {"a", 1, -50}, [B] = {"b", 1, -51}, [AB] = {"ab", 1, -2}, [BA] = {"ba", 1, -1}, [MARK] = {CLT_MARK, 1, -52},
-    [MARK_A] = {CLT_MARK "a", 1, -0.0f}, [TWO] = {"  ", 4, -1000}, [THREE] = {"   ", 4, -1000}, [TABLE] = {"<table>", 4, -1000},
-    [NL] = {"\n", 4, -1000}, [SOI] = {"<start_of_image>", 4, -1000}, [UNUSED0] = {"<unused0>", 3, -1000},
+    [A] = {"a", 1, -50},
+    [B] = {"b", 1, -51},
+    [AB] = {"ab", 1, -2},
+    [BA] = {"ba", 1, -1},
+    [MARK] = {CLT_MARK, 1, -52},
+    [MARK_A] = {CLT_MARK "a", 1, -0.0f},
+    [TWO] = {"  ", 4, -1000},
+    [THREE] = {"   ", 4, -1000},
+    [TABLE] = {"<table>", 4, -1000},
+    [NL] = {"\n", 4, -1000},
+    [SOI] = {"<start_of_image>", 4, -1000},
+    [UNUSED0] = {"<unused0>", 3, -1000},
     [ABA] = {"aba", 1, 0},
 };
 
@@ -77,8 +86,10 @@ static clt_vocab *made_as_json(void) {
     clt_buf_puts(&b, "{\"added_tokens\":[");
     const int added[] = {TWO, THREE, TABLE, NL, SOI, UNUSED0};
     for (size_t i = 0; i < 6; i++) {
-        clt_buf_printf(&b, "%s{\"id\":%d,\"special\":%s,\"content\":", i ? "," : "", added[i], added[i] == SOI ? "true" : "false");
-        if (added[i] == TWO || added[i] == THREE) clt_jsonw_cstr(&w, added[i] == TWO ? CLT_MARK CLT_MARK : CLT_MARK CLT_MARK CLT_MARK);
+        clt_buf_printf(&b, "%s{\"id\":%d,\"special\":%s,\"content\":", i ? "," : "", added[i],
+                       added[i] == SOI ? "true" : "false");
+        if (added[i] == TWO || added[i] == THREE)
+            clt_jsonw_cstr(&w, added[i] == TWO ? CLT_MARK CLT_MARK : CLT_MARK CLT_MARK CLT_MARK);
         else clt_jsonw_cstr(&w, pieces[added[i]].text);
         clt_buf_puts(&b, "}");
         w.has_item = 0;
@@ -88,7 +99,8 @@ static clt_vocab *made_as_json(void) {
         if (i >= TWO && i <= UNUSED0) continue;
         clt_buf_printf(&b, "\"%s\":%d,", pieces[i].text, i);
     }
-    for (int byte = 0; byte < 256; byte++) clt_buf_printf(&b, "\"<0x%02X>\":%d%s", (unsigned)byte, BYTES + byte, byte < 255 ? "," : "");
+    for (int byte = 0; byte < 256; byte++)
+        clt_buf_printf(&b, "\"<0x%02X>\":%d%s", (unsigned)byte, BYTES + byte, byte < 255 ? "," : "");
     clt_buf_puts(&b, "},\"merges\":[[\"" CLT_MARK "\",\"a\"],[\"a\",\"ba\"],[\"ab\",\"a\"],[\"b\",\"a\"],[\"a\",\"b\"]]}}");
     assert_false(b.failed);
     if (clt_vocab_read_json(b.data, b.len, "made", CLT_VOCAB_SPM, &v, &err)) fail_msg("%s", err.text);
@@ -98,12 +110,14 @@ static clt_vocab *made_as_json(void) {
 
 static void merge_list_gives_the_same_ids(void **state) {
     (void)state;
-    static const char *const parts[] = {"a", "b", " ", "  ", "\n", "<table>", "<start_of_image>", "<unused0>", "<", CLT_MARK, "c", "\xC3"};
+    static const char *const parts[] = {"a",         "b", " ",      "  ", "\n",  "<table>", "<start_of_image>",
+                                        "<unused0>", "<", CLT_MARK, "c",  "\xC3"};
     clt_vocab *scores = open_made(), *merges = made_as_json();
     draws d = {21, 0};
     for (int round = 0; round < 2000; round++) {
         clt_buf text = draw_text(&d, parts, sizeof parts / sizeof *parts, 16);
-        clt_ids one = tokenize(scores, text.data, text.len, round & 1), other = tokenize(merges, text.data, text.len, round & 1);
+        clt_ids one = tokenize(scores, text.data, text.len, round & 1),
+                other = tokenize(merges, text.data, text.len, round & 1);
         assert_ids(&other, one.data, one.len, text.data);
         clt_ids_free(&one);
         clt_ids_free(&other);
@@ -116,8 +130,20 @@ static void merge_list_gives_the_same_ids(void **state) {
 /* Both forms of the golden Gemma 3, on texts that no golden file lists. */
 static void golden_forms_agree(void **state) {
     (void)state;
-    static const char *const parts[] = {"a", "e", "t", "h", "the", "ing", " ", "  ", "\n", "\t\t", "and", "is", "<s>", "<h1>", "<td>", "ber",
-                                        "ore", "<", "T", "he", ".", "<mask>", "<|turn>", "<unused0>", CLT_MARK, "\xF0\x9F\x99\x82", "\xFF"};
+    static const char *const parts[] = {"a",       "e",
+                                        "t",       "h",
+                                        "the",     "ing",
+                                        " ",       "  ",
+                                        "\n",      "\t\t",
+                                        "and",     "is",
+                                        "<s>",     "<h1>",
+                                        "<td>",    "ber",
+                                        "ore",     "<",
+                                        "T",       "he",
+                                        ".",       "<mask>",
+                                        "<|turn>", "<unused0>",
+                                        CLT_MARK,  "\xF0\x9F\x99\x82",
+                                        "\xFF"};
     clt_vocab *gguf = open_golden(GOLDEN_GEMMA3, false), *json = open_golden(GOLDEN_GEMMA3, true);
     assert_int_equal(clt_vocab_get_algorithm(gguf), CLT_VOCAB_SPM);
     assert_int_equal(clt_vocab_get_algorithm(json), CLT_VOCAB_SPM);

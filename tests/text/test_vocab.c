@@ -38,10 +38,29 @@ static void gemma4_roles(void **state) {
     (void)state;
     clt_vocab *v = open_golden(0, false);
     const clt_vocab_roles expected = {
-        .bos = 2, .eos = 1, .unk = 3, .pad = 0, .turn_open = 105, .turn_close = 106, .channel_open = 100, .channel_close = 101,
-        .tool_open = 46, .tool_close = 47, .call_open = 48, .call_close = 49, .response_open = 50, .response_close = 51,
-        .quote = 52, .think = 98, .image_begin = 1273, .image_slot = 1275, .image_end = 1277, .audio_begin = 1274,
-        .audio_slot = 1276, .audio_end = 1278, .video_slot = 1279,
+        .bos = 2,
+        .eos = 1,
+        .unk = 3,
+        .pad = 0,
+        .turn_open = 105,
+        .turn_close = 106,
+        .channel_open = 100,
+        .channel_close = 101,
+        .tool_open = 46,
+        .tool_close = 47,
+        .call_open = 48,
+        .call_close = 49,
+        .response_open = 50,
+        .response_close = 51,
+        .quote = 52,
+        .think = 98,
+        .image_begin = 1273,
+        .image_slot = 1275,
+        .image_end = 1277,
+        .audio_begin = 1274,
+        .audio_slot = 1276,
+        .audio_end = 1278,
+        .video_slot = 1279,
     };
     assert_memory_equal(clt_vocab_get_roles(v), &expected, sizeof expected);
     clt_vocab_free(v);
@@ -49,8 +68,13 @@ static void gemma4_roles(void **state) {
 
 static void gemma3_roles(void **state) {
     (void)state;
-    static const made_piece pieces[] = {{"<bos>", 3, 0}, {"<start_of_turn>", 4, 0}, {"<end_of_turn>", 3, 0}, {"<start_of_image>", 4, 0},
-                                        {"<end_of_image>", 4, 0}, {"<image_soft_token>", 1, 0}, {"a", 1, 0}};
+    static const made_piece pieces[] = {{"<bos>", 3, 0},
+                                        {"<start_of_turn>", 4, 0},
+                                        {"<end_of_turn>", 3, 0},
+                                        {"<start_of_image>", 4, 0},
+                                        {"<end_of_image>", 4, 0},
+                                        {"<image_soft_token>", 1, 0},
+                                        {"a", 1, 0}};
     clt_vocab *v = open_vocab(write_made(&(made_vocab){.model = "llama", MADE(pieces), .bos = 6}));
     const clt_vocab_roles *r = clt_vocab_get_roles(v);
     assert_int_equal(r->bos, 6); /* the key decides */
@@ -111,8 +135,10 @@ static void hostile_gguf(void **state) {
     static const made_piece ab[] = {{"a", 1, 0}, {"b", 1, 0}, {"ab", 1, 0}};
     static const made_piece bad_kind[] = {{"a", 7, 0}}, zero_kind[] = {{"a", 0, 0}}, minus_kind[] = {{"a", -1, 0}};
     static const made_piece twice[] = {{"a", 1, 0}, {"b", 1, 0}, {"a", 1, 0}};
-    static const made_piece bad_byte[] = {{"<0xZZ>", 6, 0}}, nan_score[] = {{"a", 1, NAN}}, infinite[] = {{"a", 1, INFINITY}};
-    static const char *const unknown[] = {"a b", "a c"}, *const no_result[] = {"b a"}, *const no_space[] = {"ab"}, *const empty[] = {""};
+    static const made_piece bad_byte[] = {{"<0xZZ>", 6, 0}}, nan_score[] = {{"a", 1, NAN}},
+                            infinite[] = {{"a", 1, INFINITY}};
+    static const char *const unknown[] = {"a b", "a c"}, *const no_result[] = {"b a"}, *const no_space[] = {"ab"},
+                             *const empty[] = {""};
     static const char *const no_right[] = {"a "}, *const only_space[] = {" "};
     static const char *const keys[] = {"model", "tokens", "token_type", "merges"};
     for (size_t i = 0; i < 4; i++) refuse(&(made_vocab){MADE(ab), .without = keys[i]}, CLT_E_FILE, keys[i]);
@@ -168,7 +194,8 @@ static void failed_allocations(void **state) {
     static const made_piece list[] = {{"a", 1, 0}, {"b", 1, -1}, {"ab", 1, -2}, {"<bos>", 3, 0}};
     static const char *const merges[] = {"a b"};
     for (int spm = 0; spm < 2; spm++) {
-        clt_file *f = open_ok(write_made(&(made_vocab){MADE(list), .merges = merges, .n_merges = 1, .model = spm ? "llama" : NULL}));
+        clt_file *f =
+            open_ok(write_made(&(made_vocab){MADE(list), .merges = merges, .n_merges = 1, .model = spm ? "llama" : NULL}));
         long live = clt_mem_live();
         int failures = 0;
         for (long nth = 1;; nth++) {

@@ -51,9 +51,11 @@ static void spellings(void **state) {
     static const char *const documents[] = {
         "{" MODEL(VOCAB, "[\"a b\"]") "}",
         "{" MODEL(VOCAB, "[[\"a\",\"b\"]]") "}",
-        "{\"model\":{\"merges\":[[\"a\",\"b\"]],\"x\":{\"vocab\":[1]},\"vocab\":{@," VOCAB "},\"type\":\"BPE\"},\"added_tokens\":[]}",
+        "{\"model\":{\"merges\":[[\"a\",\"b\"]],\"x\":{\"vocab\":[1]},\"vocab\":{@," VOCAB
+        "},\"type\":\"BPE\"},\"added_tokens\":[]}",
         "{\"added_tokens\":[" TOKEN(3, "<bos>", true) "]," MODEL(VOCAB, "[\"a b\"]") ",\"normalizer\":null,\"z\":[[{}]]}",
-        "{\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"" CLT_MARK "\"}," MODEL(VOCAB, "[\"a b\"]") "}",
+        "{\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"" CLT_MARK
+        "\"}," MODEL(VOCAB, "[\"a b\"]") "}",
     };
     for (size_t i = 0; i < sizeof documents / sizeof *documents; i++) {
         clt_vocab *v = read_ok(documents[i], 7);
@@ -67,9 +69,11 @@ static void spellings(void **state) {
 
 static void added_tokens(void **state) {
     (void)state;
-    clt_vocab *v = read_ok("{\"added_tokens\":[" TOKEN(270, "<image_soft_token>", true) "," TOKEN(271, CLT_MARK CLT_MARK, false) ","
-                           TOKEN(5, "\\n", false) "," TOKEN(272, "<unused7>", false) "," TOKEN(273, "<|channel>", true) "],"
-                           MODEL(VOCAB, "[\"a b\"]") "}", 7);
+    clt_vocab *v = read_ok(
+        "{\"added_tokens\":[" TOKEN(270, "<image_soft_token>", true) "," TOKEN(271, CLT_MARK CLT_MARK, false) "," TOKEN(
+            5, "\\n", false) "," TOKEN(272, "<unused7>", false) "," TOKEN(273, "<|channel>",
+                                                                          true) "]," MODEL(VOCAB, "[\"a b\"]") "}",
+        7);
     assert_int_equal(clt_vocab_size(v), 274);
     assert_int_equal(clt_vocab_get_roles(v)->image_slot, 270);
     assert_int_equal(clt_vocab_kind(v, 270), CLT_TOKEN_CONTROL);
@@ -87,10 +91,18 @@ static void added_tokens(void **state) {
 static void wrong_structure(void **state) {
     (void)state;
     static const char *const wrong[][2] = {
-        {"[]", "expected an object"}, {"1", "expected an object"}, {"\"x\"", "expected an object"}, {"", "made"}, {"{", "made"},
-        {"{}", "model.type is missing"}, {"{\"model\":null}", "model is no object"}, {"{\"model\":[]}", "model is no object"},
-        {"{\"model\":\"BPE\"}", "model is no object"}, {"{\"model\":{\"type\":1}}", "model.type is no string"},
-        {"{\"model\":{\"type\":{}}}", "model.type is no string"}, {"{\"model\":{\"type\":\"BPE\"}}", "model.vocab is missing"},
+        {"[]", "expected an object"},
+        {"1", "expected an object"},
+        {"\"x\"", "expected an object"},
+        {"", "made"},
+        {"{", "made"},
+        {"{}", "model.type is missing"},
+        {"{\"model\":null}", "model is no object"},
+        {"{\"model\":[]}", "model is no object"},
+        {"{\"model\":\"BPE\"}", "model is no object"},
+        {"{\"model\":{\"type\":1}}", "model.type is no string"},
+        {"{\"model\":{\"type\":{}}}", "model.type is no string"},
+        {"{\"model\":{\"type\":\"BPE\"}}", "model.vocab is missing"},
         {"{\"model\":{\"type\":\"BPE\",\"vocab\":{}}}", "model.vocab is missing or empty"},
         {"{\"model\":{\"type\":\"BPE\",\"vocab\":{" VOCAB "}}}", "model.merges is missing"},
         {"{\"model\":{\"vocab\":{" VOCAB "},\"merges\":[]}}", "model.type is missing"},
@@ -98,12 +110,18 @@ static void wrong_structure(void **state) {
         {"{\"model\":{\"type\":\"BPE\",\"vocab\":1}}", "model.vocab is no object"},
         {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":\"0\"}}}", "does not map pieces to ids"},
         {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":{}}}}", "does not map pieces to ids"},
-        {"{" MODEL(VOCAB, "{}") "}", "model.merges is no array"}, {"{" MODEL(VOCAB, "null") "}", "model.merges is no array"},
-        {"{" MODEL(VOCAB, "[1]") "}", "model.merges is no array of"}, {"{" MODEL(VOCAB, "[[\"a\"]]") "}", "lacks an item"},
-        {"{" MODEL(VOCAB, "[[]]") "}", "lacks an item"}, {"{" MODEL(VOCAB, "[[\"a\",\"b\",\"a\"]]") "}", "more than two"},
-        {"{" MODEL(VOCAB, "[[\"a\",1]]") "}", "model.merges is no array of"}, {"{" MODEL(VOCAB, "[[\"a\",[\"b\"]]]") "}", "model.merges"},
-        {"{" MODEL(VOCAB, "[{}]") "}", "model.merges is no array"}, {"{" MODEL(VOCAB, "[\"ab\"]") "}", "left right"},
-        {"{" MODEL(VOCAB, "[\"\"]") "}", "left right"}, {"{" MODEL(VOCAB, "[[\"a\",\"\"]]") "}", "merge 0 joins"},
+        {"{" MODEL(VOCAB, "{}") "}", "model.merges is no array"},
+        {"{" MODEL(VOCAB, "null") "}", "model.merges is no array"},
+        {"{" MODEL(VOCAB, "[1]") "}", "model.merges is no array of"},
+        {"{" MODEL(VOCAB, "[[\"a\"]]") "}", "lacks an item"},
+        {"{" MODEL(VOCAB, "[[]]") "}", "lacks an item"},
+        {"{" MODEL(VOCAB, "[[\"a\",\"b\",\"a\"]]") "}", "more than two"},
+        {"{" MODEL(VOCAB, "[[\"a\",1]]") "}", "model.merges is no array of"},
+        {"{" MODEL(VOCAB, "[[\"a\",[\"b\"]]]") "}", "model.merges"},
+        {"{" MODEL(VOCAB, "[{}]") "}", "model.merges is no array"},
+        {"{" MODEL(VOCAB, "[\"ab\"]") "}", "left right"},
+        {"{" MODEL(VOCAB, "[\"\"]") "}", "left right"},
+        {"{" MODEL(VOCAB, "[[\"a\",\"\"]]") "}", "merge 0 joins"},
         {"{" MODEL(VOCAB, "[\"a b\",\"a z\"]") "}", "merge 1 joins \"a\" and \"z\""},
         {"{" MODEL(VOCAB, "[\"b a\"]") "}", "merge 0 joins"},
         {"{" MODEL(VOCAB, "[]") "," MODEL(VOCAB, "[]") "}", "occurs twice"},
@@ -125,7 +143,8 @@ static void wrong_structure(void **state) {
 
 static void wrong_ids(void **state) {
     (void)state;
-    static const char *const ids[] = {"-1", "1.5", "1e3", "null", "true", "2147483647", "4294967296", "99999999999999999999999"};
+    static const char *const ids[] = {"-1",   "1.5",        "1e3",        "null",
+                                      "true", "2147483647", "4294967296", "99999999999999999999999"};
     char text[256];
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
         snprintf(text, sizeof text, "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":%s}}}", ids[i]);
@@ -134,11 +153,13 @@ static void wrong_ids(void **state) {
         refuse(text, CLT_E_FILE, "added_tokens: an id is no id");
     }
     refuse("{" MODEL("\"a\":2000000000", "[]") "}", CLT_E_FILE, "ids reach 2000000000");
-    refuse("{\"added_tokens\":[" TOKEN(2000000000, "x", true) "]," MODEL(VOCAB, "[]") "}", CLT_E_FILE, "ids reach 2000000000");
+    refuse("{\"added_tokens\":[" TOKEN(2000000000, "x", true) "]," MODEL(VOCAB, "[]") "}", CLT_E_FILE,
+           "ids reach 2000000000");
     refuse("{" MODEL("\"a\":0,\"b\":0", "[]") "}", CLT_E_FILE, "gives the id 0 twice");
     refuse("{" MODEL("\"a\":0,\"a\":1", "[]") "}", CLT_E_FILE, "same text");
     refuse("{" MODEL("\"a\":0,\"\":1", "[]") "}", CLT_E_FILE, "the piece 1 is empty");
-    refuse("{\"added_tokens\":[" TOKEN(1, "x", true) "]," MODEL(VOCAB, "[]") "}", CLT_E_FILE, "the id 1 belongs to two pieces");
+    refuse("{\"added_tokens\":[" TOKEN(1, "x", true) "]," MODEL(VOCAB, "[]") "}", CLT_E_FILE,
+           "the id 1 belongs to two pieces");
     refuse("{\"added_tokens\":[" TOKEN(300, "a", true) "]," MODEL(VOCAB, "[]") "}", CLT_E_FILE, "same text");
     refuse("{\"added_tokens\":[" TOKEN(300, "", true) "]," MODEL(VOCAB, "[]") "}", CLT_E_FILE, "empty");
     refuse("{\"model\":{\"type\":\"BPE\",\"vocab\":{" VOCAB "},\"merges\":[]}}", CLT_E_FILE, "<0x00> is missing");
@@ -148,10 +169,11 @@ static void not_understood(void **state) {
     (void)state;
     refuse("{\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"a\",0.5]]}}", CLT_E_UNSUPPORTED, "Unigram");
     refuse("{\"normalizer\":{\"type\":\"NFKC\"}," MODEL(VOCAB, "[]") "}", CLT_E_UNSUPPORTED, "normalizer of type \"NFKC\"");
-    refuse("{\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Prepend\",\"prepend\":\"x\"}]}}", CLT_E_UNSUPPORTED,
-           "\"Prepend\"");
+    refuse("{\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Prepend\",\"prepend\":\"x\"}]}}",
+           CLT_E_UNSUPPORTED, "\"Prepend\"");
     refuse("{\"pre_tokenizer\":{\"type\":\"ByteLevel\"}," MODEL(VOCAB, "[]") "}", CLT_E_UNSUPPORTED, "\"ByteLevel\"");
-    refuse("{\"added_tokens\":[{\"id\":1,\"content\":\"b\",\"lstrip\":true}]," MODEL(VOCAB, "[]") "}", CLT_E_UNSUPPORTED, "lstrip");
+    refuse("{\"added_tokens\":[{\"id\":1,\"content\":\"b\",\"lstrip\":true}]," MODEL(VOCAB, "[]") "}", CLT_E_UNSUPPORTED,
+           "lstrip");
 }
 
 static void failed_allocations(void **state) {

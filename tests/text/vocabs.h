@@ -36,7 +36,8 @@ static UNUSED clt_json *golden_json(const char *name) {
     clt_buf text = {0};
     clt_json *doc = NULL;
     snprintf(path, sizeof path, "%s/golden/%s", CLT_TEST_DIR, name);
-    if (clt_read_file(path, 1 << 26, &text, &err) || clt_json_parse(text.data, text.len, path, &doc, &err)) fail_msg("%s", err.text);
+    if (clt_read_file(path, 1 << 26, &text, &err) || clt_json_parse(text.data, text.len, path, &doc, &err))
+        fail_msg("%s", err.text);
     clt_buf_free(&text);
     return doc;
 }
@@ -165,7 +166,8 @@ static UNUSED void put_made_pieces(clt_buf *b, const made_vocab *m, uint64_t n) 
 
 static UNUSED void put_made_numbers(clt_buf *b, const made_vocab *m, uint64_t n, bool scores) {
     uint64_t count = n + (uint64_t)(scores ? m->extra_scores : m->extra_types);
-    gguf_array(b, scores ? "tokenizer.ggml.scores" : "tokenizer.ggml.token_type", scores ? CLT_META_F32 : CLT_META_I32, count);
+    gguf_array(b, scores ? "tokenizer.ggml.scores" : "tokenizer.ggml.token_type", scores ? CLT_META_F32 : CLT_META_I32,
+               count);
     for (uint64_t i = 0; i < count; i++) {
         bool made = i < m->n_pieces;
         if (scores) put_f32(b, made ? m->pieces[i].score : -1000);
