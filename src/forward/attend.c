@@ -44,8 +44,8 @@ static void gather(const layer_ctx *c, int h, int r0, int rows, float *dst) {
     for (int i = 0; i < rows; i++) memcpy(dst + i * n, c->s->q + (r0 + i) * c->q_dim + h * n, (size_t)n * sizeof *dst);
 }
 
-static void partial(const layer_ctx *c, int chunk, int h, const float *q, int n_q, const int *lo, const int *hi, float *m, float *l,
-                    float *o) {
+static void partial(const layer_ctx *c, int chunk, int h, const float *q, int n_q, const int *lo, const int *hi, float *m,
+                    float *l, float *o) {
     const clt_kv *kv = c->g->kv;
     clt_kv_chunk data = clt_kv_chunk_at(kv, c->donor, chunk, h);
     c->n->k->attn_chunk(kv->types, c->lc->head_dim, &data, q, c->lc->head_dim, n_q, lo, hi, c->n->config->attn_scale, m,
@@ -61,8 +61,8 @@ static void tile_task(void *ctx, int task, int thread) {
     int h = task % c->lc->kv_heads, r0 = c->g->first + task / c->lc->kv_heads * c->tile_rows, end = c->g->first + c->g->count;
     int rows = end - r0 < c->tile_rows ? end - r0 : c->tile_rows, n_q = rows * c->per_kv;
     float *q = s->tile + thread * 3 * side, *o = q + side, *o2 = o + side;
-    int lo[s->tile_queries], hi[s->tile_queries];
-    float m[s->tile_queries], l[s->tile_queries], m2[s->tile_queries], l2[s->tile_queries];
+    int n_max = s->tile_queries, *lo = s->seen + (int64_t)thread * 2 * n_max, *hi = lo + n_max;
+    float *m = s->softmax + (int64_t)thread * 4 * n_max, *l = m + n_max, *m2 = l + n_max, *l2 = m2 + n_max;
     gather(c, h, r0, rows, q);
     for (int i = 0; i < n_q; i++) m[i] = -INFINITY, l[i] = 0;
     for (int chunk = first_visible(c, s->pos[r0]) / CHUNK; chunk <= s->pos[r0 + rows - 1] / CHUNK; chunk++) {
@@ -77,7 +77,7 @@ static void tile_task(void *ctx, int task, int thread) {
     }
 }
 
-/* ---- decode: tasks are chunks; a wave of them, then an ordered merge ---- */
+/* ---- decode: tasks are chunks; a wave of them, then an ordered merge; CLT_TILE_QUERIES queries of all heads at most ---- */
 
 /* Partial results of a wave: for chunk w and query j of all heads, Dh numbers, then m and l. */
 static float *part_of(const layer_ctx *c, int w, int j) {
@@ -91,8 +91,8 @@ static void wave_task(void *ctx, int task, int thread) {
     int64_t dh = c->lc->head_dim, side = (int64_t)s->tile_queries * c->n->max_head_dim;
     int h = task % c->lc->kv_heads, w = task / c->lc->kv_heads, rows = c->g->count, n_q = rows * c->per_kv;
     float *q = s->tile + thread * 3 * side, *o = q + side;
-    int lo[s->tile_queries], hi[s->tile_queries];
-    float m[s->tile_queries], l[s->tile_queries];
+    int lo[CLT_TILE_QUERIES], hi[CLT_TILE_QUERIES];
+    float m[CLT_TILE_QUERIES], l[CLT_TILE_QUERIES];
     gather(c, h, c->g->first, rows, q);
     visible(c, c->wave_first + w, c->g->first, rows, lo, hi);
     partial(c, c->wave_first + w, h, q, n_q, lo, hi, m, l, o);
@@ -103,7 +103,7 @@ static void wave_task(void *ctx, int task, int thread) {
     }
 }
 
-/* Takes over a wave into s->att; m and l of every query live in the tile memory between waves. */
+/* Takes over a wave into s->att. m and l [count * H]: largest score and sum of each query, kept from wave to wave. */
 static void merge_wave(layer_ctx *c, int chunks, float *m, float *l) {
     int64_t dh = c->lc->head_dim;
     int n_q = c->g->count * c->lc->heads, per_head = c->g->count * c->per_kv;
@@ -120,7 +120,7 @@ static void merge_wave(layer_ctx *c, int chunks, float *m, float *l) {
 
 static void attend_waves(layer_ctx *c) {
     int n_q = c->g->count * c->lc->heads;
-    float m[n_q], l[n_q];
+    float m[CLT_TILE_QUERIES], l[CLT_TILE_QUERIES];
     for (int j = 0; j < n_q; j++) m[j] = -INFINITY, l[j] = 0;
     for (int done = 0; done < c->n_chunks; done += CLT_WAVE_CHUNKS) {
         int n = c->n_chunks - done < CLT_WAVE_CHUNKS ? c->n_chunks - done : CLT_WAVE_CHUNKS;

@@ -89,7 +89,9 @@ struct clt_scratch {
     int64_t rest_stride;
     float *pair_tile;       /* [threads][2 * CLT_ROW_BLOCK][CLT_PAIR_PANELS * CLT_PANEL] */
     float *tile;            /* [threads][3][tile queries][max Dh]: queries, sums, and one chunk's part of a tile */
-    float *partial;         /* [CLT_WAVE_CHUNKS][tile queries of all KV heads][max Dh + 2] */
+    int *seen;              /* [threads][2][tile queries]: first slot of a chunk that a query sees, and the one behind the last */
+    float *softmax;         /* [threads][4][tile queries]: largest score and sum of a tile, and of one chunk's part */
+    float *partial;         /* [CLT_WAVE_CHUNKS][CLT_TILE_QUERIES][max Dh + 2] */
     int tile_queries;       /* rows of a tile times query heads per KV head, at most */
     /* experts; rows = R * experts_used */
     float *router, *eh, *egate, *eup, *eout; /* [R][E], [rows][D], [rows][Fe], [rows][Fe], [rows][D] */

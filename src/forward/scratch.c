@@ -5,7 +5,7 @@
 
 /* The largest shapes of a model. */
 typedef struct extents {
-    int64_t width, q, kv, ffn, ple, pairs, head_dim, group, heads, experts, used, expert_ffn;
+    int64_t width, q, kv, ffn, ple, pairs, head_dim, group, experts, used, expert_ffn;
 } extents;
 
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -22,7 +22,6 @@ static extents measure(const clt_config *c) {
         x.ffn = larger(x.ffn, lc->ffn);
         x.head_dim = larger(x.head_dim, lc->head_dim);
         x.group = larger(x.group, lc->heads / lc->kv_heads);
-        x.heads = larger(x.heads, lc->heads);
     }
     x.pairs = x.head_dim / 2 + 1;
     return x;
@@ -47,7 +46,8 @@ static void lay_out(clt_scratch *s, const clt_config *c, int threads, cutter *m)
     s->tile_queries = (int)larger(CLT_TILE_QUERIES, e.group);
     s->pos = cut(m, R, sizeof(int)), s->source = cut(m, R, sizeof(int)), s->group = cut(m, R, sizeof(clt_group));
     s->x = cut_floats(m, R * e.width), s->h = cut_floats(m, R * e.width);
-    s->q = cut_floats(m, R * e.q), s->k = cut_floats(m, R * e.kv), s->v = cut_floats(m, R * e.kv), s->att = cut_floats(m, R * larger(e.q, e.width));
+    s->q = cut_floats(m, R * e.q), s->att = cut_floats(m, R * larger(e.q, e.width));
+    s->k = cut_floats(m, R * e.kv), s->v = cut_floats(m, R * e.kv);
     s->gate = cut_floats(m, R * larger(e.ffn, c->ple_dim)), s->up = cut_floats(m, R * e.ffn);
     s->ple = cut_floats(m, R * e.ple), s->ple_ctx = cut_floats(m, R * e.ple);
     s->cs_sliding = cut_floats(m, R * 2 * e.pairs), s->cs_full = cut_floats(m, R * 2 * e.pairs);
@@ -58,7 +58,9 @@ static void lay_out(clt_scratch *s, const clt_config *c, int threads, cutter *m)
     s->rest = cut_floats(m, threads * fine);
     s->pair_tile = cut_floats(m, (int64_t)threads * 2 * CLT_ROW_BLOCK * CLT_PAIR_PANELS * CLT_PANEL);
     s->tile = cut_floats(m, (int64_t)threads * 3 * s->tile_queries * e.head_dim);
-    s->partial = cut_floats(m, CLT_WAVE_CHUNKS * larger(CLT_TILE_QUERIES, e.heads) * (e.head_dim + 2));
+    s->seen = cut(m, (int64_t)threads * 2 * s->tile_queries, sizeof(int));
+    s->softmax = cut_floats(m, (int64_t)threads * 4 * s->tile_queries);
+    s->partial = cut_floats(m, (int64_t)CLT_WAVE_CHUNKS * CLT_TILE_QUERIES * (e.head_dim + 2));
     if (!e.experts) return;
     s->router = cut_floats(m, R * e.experts);
     s->eh = cut_floats(m, xr * e.width), s->eout = cut_floats(m, xr * e.width);
