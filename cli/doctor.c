@@ -55,8 +55,8 @@ static const feature features[] = {
      "built without libzstd-dev: chat cannot save or load sessions"},
     {"libedit", "libedit-dev", "line editing in chat", HAVE_LIBEDIT,
      "built without libedit-dev: chat has no line editing"},
-    {"utf8proc", "libutf8proc-dev", "Unicode case folding", HAVE_UTF8PROC,
-     "built without libutf8proc-dev: tool parameters beyond ASCII are sorted byte by byte"},
+    {"utf8proc", "libutf8proc-dev", "upper and lower case beyond ASCII", HAVE_UTF8PROC,
+     "built without libutf8proc-dev: tools whose parameters have names beyond ASCII are refused"},
 };
 enum { N_FEATURES = sizeof(features) / sizeof(features[0]), MAX_ADVICE = 16 };
 

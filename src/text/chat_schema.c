@@ -12,6 +12,7 @@
  * Inside `items` only a $ref is resolved: the templates print everything else there as it is. */
 #include <string.h>
 #include "base/mem.h"
+#include "text/casing.h"
 #include "text/chat_impl.h"
 
 enum {
@@ -181,10 +182,20 @@ static bool type_is(const view *v, const char *name) {
     return same;
 }
 
-static void put_quoted(schema *c, const clt_json *scalar, bool upper) {
+static void put_quoted(schema *c, const clt_json *scalar) {
     put(c, "<|\"|>");
-    clt_chat_put_scalar(c->r, scalar, upper);
+    clt_chat_put_scalar(c->r, scalar, false);
     put(c, "<|\"|>");
+}
+
+/* The name of a type, which the templates print in capitals. */
+static clt_status put_type(schema *c, const clt_json *type) {
+    size_t len;
+    const char *name = clt_json_str(type, &len);
+    put(c, "<|\"|>");
+    clt_chat_put_scalar(c->r, type, true);
+    put(c, "<|\"|>");
+    return name ? clt_case_check(name, len, c->r->err) : CLT_OK;
 }
 
 static clt_status wrong(schema *c, const char *key, const char *expected, const clt_json *found) {
@@ -199,7 +210,7 @@ static clt_status put_names(schema *c, const clt_json *list) {
         const clt_json *name = clt_json_at(list, i);
         if (!clt_chat_is_scalar(name)) return wrong(c, "required", "strings", name);
         if (i) put(c, ",");
-        put_quoted(c, name, false);
+        put_quoted(c, name);
     }
     put(c, "]");
     return CLT_OK;
@@ -214,14 +225,14 @@ static clt_status put_item_type(schema *c, const clt_json *type) {
     if (clt_json_kind(type) == CLT_JSON_OBJECT) return wrong(c, "type", "a string", type);
     put(c, "type:");
     if (clt_json_kind(type) != CLT_JSON_ARRAY) {
-        put_quoted(c, type, true);
-        return CLT_OK;
+        return put_type(c, type);
     }
     put(c, "[");
     for (size_t i = 0; i < clt_json_len(type); i++) {
         if (!clt_chat_is_scalar(clt_json_at(type, i))) return wrong(c, "type", "strings", clt_json_at(type, i));
         if (i) put(c, ",");
-        put_quoted(c, clt_json_at(type, i), true);
+        clt_status status = put_type(c, clt_json_at(type, i));
+        if (status != CLT_OK) return status;
     }
     put(c, "]");
     return CLT_OK;
@@ -338,13 +349,13 @@ static clt_status put_property(schema *c, const clt_chat_entry *e) {
         status = wrong(c, "description", "a string", description);
     } else if (clt_chat_truthy(description)) {
         put(c, "description:");
-        put_quoted(c, description, false);
+        put_quoted(c, description);
         comma = true;
     }
     if (status == CLT_OK) status = put_details(c, &v, &comma);
     if (comma) put(c, ",");
     put(c, "type:");
-    put_quoted(c, v.type, true);
+    if (status == CLT_OK) status = put_type(c, v.type);
     put(c, "}");
     leave(c, &v);
     return status;
@@ -392,7 +403,7 @@ static clt_status put_parameters(schema *c, const clt_json *parameters) {
     }
     if (clt_chat_truthy(v.type)) {
         put(c, "type:");
-        put_quoted(c, v.type, true);
+        if (status == CLT_OK) status = put_type(c, v.type);
         put(c, "}");
     } else {
         put(c, "type:<|\"|>OBJECT<|\"|>}");
@@ -412,7 +423,7 @@ static clt_status put_response(schema *c, const clt_json *response) {
     put(c, ",response:{");
     if (clt_chat_truthy(description)) {
         put(c, "description:");
-        put_quoted(c, description, false);
+        put_quoted(c, description);
         put(c, ",");
     }
     if (type_is(&v, "OBJECT")) put(c, "type:<|\"|>OBJECT<|\"|>}");
@@ -425,7 +436,7 @@ static clt_status put_tool(schema *c, const clt_json *function) {
     put(c, "<|tool>declaration:");
     clt_chat_put_scalar(c->r, clt_json_get(function, "name"), false);
     put(c, "{description:");
-    put_quoted(c, clt_json_get(function, "description"), false);
+    put_quoted(c, clt_json_get(function, "description"));
     if (clt_chat_truthy(parameters)) status = put_parameters(c, parameters);
     if (response && status == CLT_OK) status = put_response(c, response);
     put(c, "}<tool|>");

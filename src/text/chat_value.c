@@ -52,6 +52,14 @@ clt_status clt_chat_sort(const clt_json *const *objects, size_t n, clt_chat_entr
             if (!hidden) entries[(*count)++] = e;
         }
     }
+    clt_status status = CLT_OK;
+    for (size_t i = 0; i < *count && *count > 1 && status == CLT_OK; i++)
+        status = clt_case_check(entries[i].key, entries[i].key_len, err);
+    if (status != CLT_OK) {
+        clt_free(entries);
+        *count = 0;
+        return status;
+    }
     qsort(entries, *count, sizeof *entries, compare_entries);
     *out = entries;
     return CLT_OK;

@@ -33,7 +33,11 @@ static void check(const clt_chat_template *t, const clt_json *request, const clt
     size_t len, covered = 0;
     const char *text = clt_json_str(expected, &len);
     clt_status status = clt_chat_render(t, request, o, &p, &err);
-    if (!text) {
+    bool left_out = false; /* a name beyond ASCII, in a build that does not know its case */
+#if !CLT_HAVE_UTF8PROC
+    left_out = status == CLT_E_UNSUPPORTED && strstr(err.hint, "libutf8proc-dev");
+#endif
+    if (!text || left_out) {
         clt_prompt_free(&p);
         return;
     }
