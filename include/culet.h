@@ -48,7 +48,7 @@ void culet_free(void *p);
 typedef enum culet_kv_type { CULET_KV_F32, CULET_KV_F16, CULET_KV_Q8_0 } culet_kv_type;
 typedef enum culet_open_mode {
     CULET_OPEN_FULL,          /* ready to evaluate */
-    CULET_OPEN_INSPECT,       /* checked and described, weights not prepared: show, verify */
+    CULET_OPEN_INSPECT,       /* checked and described, weights not prepared: show */
     CULET_OPEN_TEXT           /* vocabulary and template only: tokenize, render */
 } culet_open_mode;
 
@@ -86,7 +86,7 @@ typedef struct culet_model_info {
     const char *family;             /* "Gemma 4 E4B", "Gemma 3 270M", or "Gemma 4 (dense, 60 layers)" for unknown sizes */
     int layers, width, heads, vocab; /* vocab = embedding rows = V of logits */
     int context_limit;              /* tokens */
-    bool is_base;                   /* no chat: see "Base models" in the README of commands */
+    bool is_base;                   /* no chat: neither a template, nor an end-of-turn id, nor a name that says so */
     const char *template_name;      /* built-in template in use, "" for a base model */
     const char *template_digest;    /* SHA-256 of the file's own template, or "" */
     bool template_recognised;
@@ -156,7 +156,7 @@ culet_status culet_session_open(culet_engine *e, const culet_session_params *p, 
 void culet_session_close(culet_session *s);
 int culet_session_context(const culet_session *s);
 uint64_t culet_session_kv_bytes(const culet_session *s);
-/* The tokens evaluated so far. */
+/* The timeline. Its last tokens may still wait for evaluation, after a rewind or a generate. */
 const int32_t *culet_session_tokens(const culet_session *s, size_t *n);
 /* Makes the timeline equal to ids[0..n): keeps the longest common prefix that can be kept, evaluates the rest, and leaves
  * the logits of the last token ready. *reused (may be NULL) = tokens not evaluated again. CULET_CONTEXT if n exceeds the
@@ -172,8 +172,8 @@ const float *culet_session_logits(const culet_session *s);
 /* Like sync from an empty timeline, and hands the logits [V] of every row to fn in order; false from fn cancels. */
 culet_status culet_session_logits_all(culet_session *s, const int32_t *ids, size_t n,
                                       bool (*fn)(void *user, size_t row, const float *logits), void *user, culet_error *err);
-/* Asks a running sync, extend or generate to stop soon. The only session call that another thread or a signal handler may
- * make. */
+/* Asks a running sync, extend, logits_all or generate to stop soon. The only session call that another thread or a signal
+ * handler may make. */
 void culet_session_cancel(culet_session *s);
 /* A saved session continues with the same bytes as if it had never stopped. Loading checks version, model and integrity and
  * leaves the session untouched on failure. Needs libzstd. `extra` is a caller's document (a chat's history); may be NULL. */
