@@ -75,7 +75,6 @@ typedef struct clt_kernels {
     void (*add)(const float *a, const float *b, float *y, int64_t n);        /* y = a + b */
     void (*scale)(const float *x, float s, float *y, int64_t n);             /* y = x * s */
     void (*axpy)(float s, const float *x, float *y, int64_t n);              /* y = fma(s, x, y) */
-    void (*mul)(const float *a, const float *b, float *y, int64_t n);        /* y = a * b */
     void (*gelu_mul)(const float *g, const float *u, float *y, int64_t n);   /* y = gelu_tanh(g) * u */
     void (*softmax)(float *x, int64_t n);                                    /* in place, f32, max subtracted */
     void (*softcap)(float *x, float cap, int64_t n);                         /* x = cap * tanh(x / cap) */

@@ -67,16 +67,6 @@ static void axpy(float s, const float *x, float *y, int64_t n) {
     }
 }
 
-static void mul(const float *a, const float *b, float *y, int64_t n) {
-    int64_t i = 0;
-    for (; i + 8 <= n; i += 8)
-        _mm256_storeu_ps(y + i, _mm256_mul_ps(_mm256_loadu_ps(a + i), _mm256_loadu_ps(b + i)));
-    if (i < n) {
-        __m256i mask = first_lanes8(n - i);
-        _mm256_maskstore_ps(y + i, mask, _mm256_mul_ps(_mm256_maskload_ps(a + i, mask), _mm256_maskload_ps(b + i, mask)));
-    }
-}
-
 static void gelu_mul(const float *g, const float *u, float *y, int64_t n) {
     int64_t i = 0;
     for (; i + 8 <= n; i += 8)
@@ -189,7 +179,6 @@ void clt_vec_fill_avx2(clt_kernels *k) {
     k->add = add;
     k->scale = scale;
     k->axpy = axpy;
-    k->mul = mul;
     k->gelu_mul = gelu_mul;
     k->softmax = softmax;
     k->softcap = softcap;

@@ -45,14 +45,6 @@ static void axpy(float s, const float *x, float *y, int64_t n) {
     }
 }
 
-static void mul(const float *a, const float *b, float *y, int64_t n) {
-    for (int64_t i = 0; i < n; i += 16) {
-        __mmask16 mask = first_lanes16(n - i);
-        __m512 product = _mm512_mul_ps(_mm512_maskz_loadu_ps(mask, a + i), _mm512_maskz_loadu_ps(mask, b + i));
-        _mm512_mask_storeu_ps(y + i, mask, product);
-    }
-}
-
 static void gelu_mul(const float *g, const float *u, float *y, int64_t n) {
     for (int64_t i = 0; i < n; i += 16) {
         __mmask16 mask = first_lanes16(n - i);
@@ -132,7 +124,6 @@ void clt_vec_fill_avx512(clt_kernels *k) {
     k->add = add;
     k->scale = scale;
     k->axpy = axpy;
-    k->mul = mul;
     k->gelu_mul = gelu_mul;
     k->softmax = softmax;
     k->softcap = softcap;

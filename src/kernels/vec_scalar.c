@@ -30,11 +30,6 @@ static void axpy(float s, const float *x, float *y, int64_t n) {
         y[i] = clt_fma(s, x[i], y[i]);
 }
 
-static void mul(const float *a, const float *b, float *y, int64_t n) {
-    for (int64_t i = 0; i < n; i++)
-        y[i] = a[i] * b[i];
-}
-
 static void gelu_mul(const float *g, const float *u, float *y, int64_t n) {
     for (int64_t i = 0; i < n; i++)
         y[i] = clt_gelu(g[i]) * u[i];
@@ -86,7 +81,6 @@ void clt_vec_fill_scalar(clt_kernels *k) {
     k->add = add;
     k->scale = scale;
     k->axpy = axpy;
-    k->mul = mul;
     k->gelu_mul = gelu_mul;
     k->softmax = softmax;
     k->softcap = softcap;

@@ -203,7 +203,6 @@ static void do_rms_norm_bare(const clt_kernels *k, operands *o, int64_t n) { k->
 static void do_add(const clt_kernels *k, operands *o, int64_t n) { k->add(o->a, o->b, o->y, n); }
 static void do_scale(const clt_kernels *k, operands *o, int64_t n) { k->scale(o->a, o->b[0], o->y, n); }
 static void do_axpy(const clt_kernels *k, operands *o, int64_t n) { k->axpy(o->b[0], o->a, o->y, n); }
-static void do_mul(const clt_kernels *k, operands *o, int64_t n) { k->mul(o->a, o->b, o->y, n); }
 static void do_gelu_mul(const clt_kernels *k, operands *o, int64_t n) { k->gelu_mul(o->a, o->b, o->y, n); }
 static void do_softmax(const clt_kernels *k, operands *o, int64_t n) { k->softmax(o->a, n); }
 static void do_softcap(const clt_kernels *k, operands *o, int64_t n) { k->softcap(o->a, 30.0f, n); }
@@ -215,7 +214,7 @@ static void levels_agree(void **state) {
     (void)state;
     static const struct { const char *name; void (*run)(const clt_kernels *, operands *, int64_t); } ops[] = {
         {"rms_norm", do_rms_norm}, {"rms_norm without weight", do_rms_norm_bare}, {"add", do_add}, {"scale", do_scale},
-        {"axpy", do_axpy}, {"mul", do_mul}, {"gelu_mul", do_gelu_mul}, {"softmax", do_softmax}, {"softcap", do_softcap},
+        {"axpy", do_axpy}, {"gelu_mul", do_gelu_mul}, {"softmax", do_softmax}, {"softcap", do_softcap},
         {"rope", do_rope}, {"argmax", do_argmax}};
     enum { N = (int)(sizeof(operands) / sizeof(float)) };
     vec_level levels[MAX_LEVELS];
