@@ -11,16 +11,6 @@
 
 /* ---- one reply ---- */
 
-static bool on_prompt_progress(void *user, size_t done, size_t total) {
-    (void)user;
-    if (done < total) {
-        cli_progress("reading", (double)done / (double)total);
-    } else {
-        cli_progress_end();
-    }
-    return true;
-}
-
 /* After the engine stopped: keeps the reply, also one that Ctrl-C cut short. */
 static int take_reply(cli_chat_state *c, culet_status st, const culet_reply *reply, culet_error *failure) {
     if (cli_signals_caught() == SIGTERM) {
@@ -55,7 +45,7 @@ int cli_chat_reply(cli_chat_state *c) {
         .stops = c->args.stops.items,
         .n_stops = c->args.stops.n,
         .on_delta = cli_stream_delta,
-        .on_progress = on_prompt_progress,
+        .on_progress = cli_on_prompt_progress,
         .user = &stream,
     };
     culet_reply reply = {0};

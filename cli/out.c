@@ -232,3 +232,10 @@ void cli_progress_end(void) {
         write_all(STDERR_FILENO, erase, sizeof(erase) - 1);
     }
 }
+
+bool cli_on_prompt_progress(void *user, size_t done, size_t total) {
+    (void)user;
+    if (done < total) cli_progress("reading", (double)done / (double)total);
+    else cli_progress_end();
+    return true;
+}

@@ -44,5 +44,7 @@ int cli_finish(int code);
 /* A progress line on a terminal: label and share done (0..1). cli_progress_end removes it. */
 void cli_progress(const char *label, double done);
 void cli_progress_end(void);
+/* For culet_generate_params.on_progress: shows how far the prompt has been read. */
+bool cli_on_prompt_progress(void *user, size_t done, size_t total);
 
 #endif

@@ -96,16 +96,6 @@ static int read_prompt(run *r) {
     return code;
 }
 
-static bool on_prompt_progress(void *user, size_t done, size_t total) {
-    (void)user;
-    if (done < total) {
-        cli_progress("reading", (double)done / (double)total);
-    } else {
-        cli_progress_end();
-    }
-    return true;
-}
-
 static void show_facts(const run *r) {
     if (r->args->verbose) {
         const culet_model_info *info = culet_engine_info(r->engine);
@@ -143,7 +133,7 @@ static int generate(run *r) {
         .raw = r->raw,
         .in_thought = r->in_thought,
         .on_delta = cli_stream_delta,
-        .on_progress = on_prompt_progress,
+        .on_progress = cli_on_prompt_progress,
         .user = &stream,
     };
     culet_reply reply = {0};
