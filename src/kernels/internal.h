@@ -49,8 +49,7 @@ typedef struct clt_layout {
 } clt_layout;
 
 /* A constant when t is one. */
-CLT_INLINE clt_layout clt_layout_of(clt_type t)
-{
+CLT_INLINE clt_layout clt_layout_of(clt_type t) {
     switch (t) {
     case CLT_Q4_0: return (clt_layout){.runs = 1, .low_bits = 4, .offset = 8};
     case CLT_Q4_1: return (clt_layout){.runs = 1, .low_bits = 4, .has_min = true};
@@ -74,8 +73,7 @@ CLT_INLINE clt_layout clt_layout_of(clt_type t)
 /* Bytes in front of the blocks of a super-block; of one block; of a super-block. */
 CLT_INLINE int clt_layout_head(clt_layout l) { return l.has_min ? 64 : 32; }
 CLT_INLINE int clt_layout_low(clt_layout l) { return CLT_GROUPS * CLT_LINE * l.low_bits / 8; }
-CLT_INLINE int clt_layout_block(clt_layout l)
-{
+CLT_INLINE int clt_layout_block(clt_layout l) {
     return l.scale_bytes + clt_layout_low(l) + CLT_GROUPS * CLT_LINE * l.high_bits / 8;
 }
 CLT_INLINE int clt_layout_super(clt_layout l) { return clt_layout_head(l) + l.runs * clt_layout_block(l); }

@@ -5,16 +5,14 @@
 static clt_kernels tables[CLT_CPU_LEVELS];
 static bool present[CLT_CPU_LEVELS];
 
-static clt_kernels *start_level(clt_cpu_level level, clt_cpu_level below)
-{
+static clt_kernels *start_level(clt_cpu_level level, clt_cpu_level below) {
     tables[level] = tables[below];
     tables[level].level = level;
     present[level] = clt_cpu_has(level) != 0;
     return &tables[level];
 }
 
-static void fill_tables(void)
-{
+static void fill_tables(void) {
     clt_kernels *k = start_level(CLT_CPU_SCALAR, CLT_CPU_SCALAR);
     k->quantize = clt_quantize_scalar;
     k->matmul = clt_matmul_scalar;
@@ -30,8 +28,7 @@ static void fill_tables(void)
 #endif
 }
 
-const clt_kernels *clt_kernels_get(clt_cpu_level level)
-{
+const clt_kernels *clt_kernels_get(clt_cpu_level level) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, fill_tables);
     return (unsigned)level < CLT_CPU_LEVELS && present[level] ? &tables[level] : NULL;

@@ -28,8 +28,7 @@ void clt_matmul_panels(clt_panel_fn *multiply, const clt_mat *m, const clt_acts 
                        int64_t p0, int64_t p1);
 
 /* out = dx * S of n blocks (n pairs, of each half, if `halves`). */
-CLT_INLINE void clt_scale_sums(bool halves, const float *d, const int16_t *sums, int n, float *out)
-{
+CLT_INLINE void clt_scale_sums(bool halves, const float *d, const int16_t *sums, int n, float *out) {
     for (int i = 0; i < n; i++) {
         if (halves) {
             out[2 * i] = d[i] * (float)sums[2 * i];

@@ -27,23 +27,19 @@ typedef struct stretch {
 } stretch;
 
 /* Eight halves, bytes, … of register r (output rows 8r … 8r+7). */
-CLT_INLINE __m256 load_halves(const uint8_t *p, int r)
-{
+CLT_INLINE __m256 load_halves(const uint8_t *p, int r) {
     return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(p + 16 * r)));
 }
 
-CLT_INLINE __m256i load_unsigned(const uint8_t *p, int r)
-{
+CLT_INLINE __m256i load_unsigned(const uint8_t *p, int r) {
     return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(p + 8 * r)));
 }
 
-CLT_INLINE __m256i load_signed(const uint8_t *p, int r)
-{
+CLT_INLINE __m256i load_signed(const uint8_t *p, int r) {
     return _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(p + 8 * r)));
 }
 
-CLT_INLINE __m256i broadcast32(const void *p)
-{
+CLT_INLINE __m256i broadcast32(const void *p) {
     int32_t v;
     memcpy(&v, p, sizeof v);
     return _mm256_set1_epi32(v);
@@ -52,22 +48,19 @@ CLT_INLINE __m256i broadcast32(const void *p)
 CLT_INLINE bool is_signed(clt_layout l) { return l.low_bits == 8 || l.has_table; }
 
 /* Pairs of products that fit into 16 bits. */
-CLT_INLINE int pairs_fit(clt_layout l)
-{
+CLT_INLINE int pairs_fit(clt_layout l) {
     int bits = l.low_bits + l.high_bits;
     return is_signed(l) ? 1 : bits == 6 ? 2 : bits == 5 ? 4 : 8;
 }
 
-CLT_INLINE __m256i high_bits_of(clt_layout l, const uint8_t *high, int group)
-{
+CLT_INLINE __m256i high_bits_of(clt_layout l, const uint8_t *high, int group) {
     int per_line = 8 / l.high_bits, from = group % per_line * l.high_bits;
     __m256i v = _mm256_loadu_si256((const __m256i *)(high + group / per_line * CLT_LINE));
     v = from > l.low_bits ? _mm256_srli_epi16(v, from - l.low_bits) : _mm256_slli_epi16(v, l.low_bits - from);
     return _mm256_and_si256(v, _mm256_set1_epi8((char)(((1 << l.high_bits) - 1) << l.low_bits)));
 }
 
-CLT_INLINE __m256i codes_of(clt_layout l, const uint8_t *low, const uint8_t *high, int group)
-{
+CLT_INLINE __m256i codes_of(clt_layout l, const uint8_t *low, const uint8_t *high, int group) {
     int per_line = 8 / l.low_bits;
     __m256i v = _mm256_loadu_si256((const __m256i *)(low + group / per_line * CLT_LINE));
 
@@ -83,8 +76,7 @@ CLT_INLINE __m256i codes_of(clt_layout l, const uint8_t *low, const uint8_t *hig
 }
 
 /* Types with halves: integer scales for vpmaddwd. */
-CLT_INLINE void unpack_half_scales(clt_type t, const uint8_t *head, const uint8_t *scales, int r, block *out)
-{
+CLT_INLINE void unpack_half_scales(clt_type t, const uint8_t *head, const uint8_t *scales, int r, block *out) {
     const clt_layout l = clt_layout_of(t);
     __m256i s[2];
 
@@ -108,8 +100,7 @@ CLT_INLINE void unpack_half_scales(clt_type t, const uint8_t *head, const uint8_
     _mm256_store_ps(out->d + 8 * r, load_halves(head, r));
 }
 
-CLT_INLINE void unpack_scales(clt_type t, const uint8_t *head, const uint8_t *scales, int r, block *out)
-{
+CLT_INLINE void unpack_scales(clt_type t, const uint8_t *head, const uint8_t *scales, int r, block *out) {
     __m256 d = load_halves(head, r);
 
     if (t == CLT_Q4_K || t == CLT_Q5_K) {
@@ -124,8 +115,7 @@ CLT_INLINE void unpack_scales(clt_type t, const uint8_t *head, const uint8_t *sc
     _mm256_store_ps(out->d + 8 * r, d);
 }
 
-CLT_INLINE void unpack_block(clt_type t, const uint8_t *head, const uint8_t *scales, block *out)
-{
+CLT_INLINE void unpack_block(clt_type t, const uint8_t *head, const uint8_t *scales, block *out) {
     const clt_layout l = clt_layout_of(t);
     const uint8_t *low = scales + l.scale_bytes, *high = low + clt_layout_low(l);
 
@@ -141,8 +131,7 @@ CLT_INLINE void unpack_block(clt_type t, const uint8_t *head, const uint8_t *sca
     }
 }
 
-CLT_INLINE void unpack(clt_type t, const uint8_t *panel, int64_t b0, int n, stretch *out)
-{
+CLT_INLINE void unpack(clt_type t, const uint8_t *panel, int64_t b0, int n, stretch *out) {
     const clt_layout l = clt_layout_of(t);
 
     for (int i = 0; i < n; i++) {
@@ -163,15 +152,13 @@ typedef struct tile {
 } tile;
 
 /* Hides a sum from the compiler, which would otherwise regroup integer additions and run out of registers. */
-CLT_INLINE __m256i in_order(__m256i v)
-{
+CLT_INLINE __m256i in_order(__m256i v) {
     __asm__("" : "+x"(v));
     return v;
 }
 
 /* sum[r] = the integer sum of block w, before offsets, for R rows of activations and the eight output rows of `half`. */
-CLT_INLINE void sum_block(clt_layout l, int R, const block *w, int half, const int8_t *q, int64_t q_stride, __m256i *sum)
-{
+CLT_INLINE void sum_block(clt_layout l, int R, const block *w, int half, const int8_t *q, int64_t q_stride, __m256i *sum) {
     const int fit = pairs_fit(l), fold = l.has_halves && fit > 4 ? 4 : fit;
     __m256i pairs[ROWS_TILE];
 
@@ -195,8 +182,7 @@ CLT_INLINE void sum_block(clt_layout l, int R, const block *w, int half, const i
 }
 
 /* Adds n blocks to R rows of outputs, eight columns of acc from 8 * half on. */
-CLT_INLINE void multiply_tile(clt_type t, int R, const stretch *s, int n, const tile *x, int half, float (*acc)[CLT_PANEL])
-{
+CLT_INLINE void multiply_tile(clt_type t, int R, const stretch *s, int n, const tile *x, int half, float (*acc)[CLT_PANEL]) {
     const clt_layout l = clt_layout_of(t);
     const bool has_offset = l.offset != 0 && !is_signed(l);
     float scaled[ROWS_TILE][2 * BLOCKS];
@@ -235,8 +221,7 @@ CLT_INLINE void multiply_tile(clt_type t, int R, const stretch *s, int n, const 
 }
 
 CLT_INLINE void multiply_rows(clt_type t, int R, const stretch *s, int n, const clt_acts *a, int64_t row, int64_t b0,
-                              float (*acc)[CLT_PANEL])
-{
+                              float (*acc)[CLT_PANEL]) {
     int64_t blocks = clt_acts_blocks(a), at = row * blocks + b0;
     const tile x = {a->q + at * CLT_QBLOCK, a->d + at, a->sums + 2 * at, blocks * CLT_QBLOCK, blocks};
     multiply_tile(t, R, s, n, &x, 0, acc);
@@ -245,8 +230,7 @@ CLT_INLINE void multiply_rows(clt_type t, int R, const stretch *s, int n, const 
 
 /* acc[r] = sixteen outputs of one panel for row t0 + r; rows <= CLT_ROWS_GROUP. */
 CLT_INLINE void multiply_panel(clt_type t, const uint8_t *panel, const clt_acts *a, int64_t t0, int rows,
-                               float (*acc)[CLT_PANEL])
-{
+                               float (*acc)[CLT_PANEL]) {
     int64_t blocks = clt_acts_blocks(a);
     stretch s;
 
@@ -266,8 +250,7 @@ CLT_INLINE void multiply_panel(clt_type t, const uint8_t *panel, const clt_acts 
 CLT_QUANTISED_TYPES(CLT_PANEL_DEFINE)
 static clt_panel_fn *const multiply[] = {CLT_QUANTISED_TYPES(CLT_PANEL_ENTRY)};
 
-void clt_matmul_avx2(const clt_mat *m, const clt_acts *a, int64_t T, float *y, int64_t ldy, int64_t p0, int64_t p1)
-{
+void clt_matmul_avx2(const clt_mat *m, const clt_acts *a, int64_t T, float *y, int64_t ldy, int64_t p0, int64_t p1) {
     if (clt_mat_wants_q8(m->type))
         clt_matmul_panels(multiply[m->type], m, a, T, y, ldy, p0, p1);
     else

@@ -27,28 +27,23 @@ typedef struct stretch {
 /* What the unpacked, unsigned code exceeds the value by. */
 CLT_INLINE int unsigned_offset(clt_layout l) { return l.has_table ? TABLE_OFFSET : l.offset; }
 
-CLT_INLINE __m512 load_halves(const uint8_t *p)
-{
+CLT_INLINE __m512 load_halves(const uint8_t *p) {
     return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p));
 }
 
-CLT_INLINE __m512 load_unsigned(const uint8_t *p)
-{
+CLT_INLINE __m512 load_unsigned(const uint8_t *p) {
     return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p)));
 }
 
-CLT_INLINE __m512 load_signed(const uint8_t *p)
-{
+CLT_INLINE __m512 load_signed(const uint8_t *p) {
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p)));
 }
 
-CLT_INLINE __m512 negated(__m512 v)
-{
+CLT_INLINE __m512 negated(__m512 v) {
     return _mm512_xor_ps(v, _mm512_set1_ps(-0.f));
 }
 
-CLT_INLINE __m512i high_bits_of(clt_layout l, const uint8_t *high, int group)
-{
+CLT_INLINE __m512i high_bits_of(clt_layout l, const uint8_t *high, int group) {
     int per_line = 8 / l.high_bits, from = group % per_line * l.high_bits;
     __m512i v = _mm512_loadu_si512(high + group / per_line * CLT_LINE);
     v = from > l.low_bits ? _mm512_srli_epi32(v, (unsigned)(from - l.low_bits))
@@ -56,8 +51,7 @@ CLT_INLINE __m512i high_bits_of(clt_layout l, const uint8_t *high, int group)
     return _mm512_and_si512(v, _mm512_set1_epi8((char)(((1 << l.high_bits) - 1) << l.low_bits)));
 }
 
-CLT_INLINE __m512i codes_of(clt_layout l, const uint8_t *low, const uint8_t *high, int group)
-{
+CLT_INLINE __m512i codes_of(clt_layout l, const uint8_t *low, const uint8_t *high, int group) {
     int per_line = 8 / l.low_bits;
     __m512i v = _mm512_loadu_si512(low + group / per_line * CLT_LINE);
 
@@ -74,8 +68,7 @@ CLT_INLINE __m512i codes_of(clt_layout l, const uint8_t *low, const uint8_t *hig
     return v;
 }
 
-CLT_INLINE void unpack_scales(clt_type t, const uint8_t *head, const uint8_t *scales, block *out)
-{
+CLT_INLINE void unpack_scales(clt_type t, const uint8_t *head, const uint8_t *scales, block *out) {
     __m512 d = load_halves(head);
 
     if (t == CLT_Q2_K) {
@@ -101,8 +94,7 @@ CLT_INLINE void unpack_scales(clt_type t, const uint8_t *head, const uint8_t *sc
     _mm512_store_ps(out->d, d);
 }
 
-CLT_INLINE void unpack(clt_type t, const uint8_t *panel, int64_t b0, int n, stretch *out)
-{
+CLT_INLINE void unpack(clt_type t, const uint8_t *panel, int64_t b0, int n, stretch *out) {
     const clt_layout l = clt_layout_of(t);
 
     for (int i = 0; i < n; i++) {
@@ -127,8 +119,7 @@ typedef struct tile {
 } tile;
 
 /* Where integer sums start, so that offsets come out right: -offset * S, per block or per half. */
-CLT_INLINE void offset_sums(clt_layout l, const int16_t *sums, int n, int32_t *out)
-{
+CLT_INLINE void offset_sums(clt_layout l, const int16_t *sums, int n, int32_t *out) {
     int offset = unsigned_offset(l);
     for (int i = 0; i < n; i++) {
         if (l.has_halves) {
@@ -141,8 +132,7 @@ CLT_INLINE void offset_sums(clt_layout l, const int16_t *sums, int n, int32_t *o
 }
 
 /* sum + the products of groups [g0, g1) of one block and 32 activations at q. */
-CLT_INLINE __m512i add_groups(__m512i sum, const __m512i *code, const int8_t *q, int g0, int g1)
-{
+CLT_INLINE __m512i add_groups(__m512i sum, const __m512i *code, const int8_t *q, int g0, int g1) {
     CLT_UNROLL
     for (int g = g0; g < g1; g++) {
         int32_t four;
@@ -153,8 +143,7 @@ CLT_INLINE __m512i add_groups(__m512i sum, const __m512i *code, const int8_t *q,
 }
 
 /* Adds n blocks to R rows of outputs. */
-CLT_INLINE void multiply_tile(clt_type t, int R, const stretch *s, int n, const tile *x, float (*acc)[CLT_PANEL])
-{
+CLT_INLINE void multiply_tile(clt_type t, int R, const stretch *s, int n, const tile *x, float (*acc)[CLT_PANEL]) {
     const clt_layout l = clt_layout_of(t);
     const bool has_offset = unsigned_offset(l) != 0;
     const int each = l.has_halves ? 2 : 1;
@@ -201,16 +190,14 @@ CLT_INLINE void multiply_tile(clt_type t, int R, const stretch *s, int n, const 
 }
 
 CLT_INLINE void multiply_rows(clt_type t, int R, const stretch *s, int n, const clt_acts *a, int64_t row, int64_t b0,
-                              float (*acc)[CLT_PANEL])
-{
+                              float (*acc)[CLT_PANEL]) {
     int64_t blocks = clt_acts_blocks(a), at = row * blocks + b0;
     const tile x = {a->q + at * CLT_QBLOCK, a->d + at, a->sums + 2 * at, blocks * CLT_QBLOCK, blocks};
     multiply_tile(t, R, s, n, &x, acc);
 }
 
 CLT_INLINE void multiply_panel(clt_type t, const uint8_t *panel, const clt_acts *a, int64_t t0, int rows,
-                               float (*acc)[CLT_PANEL])
-{
+                               float (*acc)[CLT_PANEL]) {
     int64_t blocks = clt_acts_blocks(a);
     stretch s;
 
@@ -234,8 +221,7 @@ CLT_INLINE void multiply_panel(clt_type t, const uint8_t *panel, const clt_acts 
 CLT_QUANTISED_TYPES(CLT_PANEL_DEFINE)
 static clt_panel_fn *const multiply[] = {CLT_QUANTISED_TYPES(CLT_PANEL_ENTRY)};
 
-void clt_matmul_avx512vnni(const clt_mat *m, const clt_acts *a, int64_t T, float *y, int64_t ldy, int64_t p0, int64_t p1)
-{
+void clt_matmul_avx512vnni(const clt_mat *m, const clt_acts *a, int64_t T, float *y, int64_t ldy, int64_t p0, int64_t p1) {
     if (clt_mat_wants_q8(m->type))
         clt_matmul_panels(multiply[m->type], m, a, T, y, ldy, p0, p1);
     else

@@ -8,8 +8,7 @@
 
 enum { PANELS_MAX = 4, ROWS_MAX = 4, AHEAD_K = 32 };
 
-CLT_INLINE __m256 load_weights(clt_type t, const uint8_t *panel, int64_t k, int half)
-{
+CLT_INLINE __m256 load_weights(clt_type t, const uint8_t *panel, int64_t k, int half) {
     int64_t i = k * CLT_PANEL + 8 * half;
     if (t == CLT_F32)
         return _mm256_loadu_ps((const float *)(const void *)panel + i);
@@ -21,8 +20,7 @@ CLT_INLINE __m256 load_weights(clt_type t, const uint8_t *panel, int64_t k, int 
 
 /* The outputs of P panels from p on for R rows from t0 on, whole, written to y. */
 CLT_INLINE void multiply_tile(clt_type t, int P, int R, const clt_mat *m, const clt_acts *a, int64_t p, int64_t t0,
-                              float *y, int64_t ldy)
-{
+                              float *y, int64_t ldy) {
     const uint8_t *panel = m->data + (size_t)p * m->panel_bytes;
     const float *x = a->x + t0 * a->ldx;
     __m256 acc[PANELS_MAX][2][ROWS_MAX];
@@ -55,8 +53,7 @@ CLT_INLINE void multiply_tile(clt_type t, int P, int R, const clt_mat *m, const 
 
 /* R rows from t0 on against all panels of the range, P at a time; the last panels one at a time. */
 CLT_INLINE void multiply_rows(clt_type t, int P, int R, const clt_mat *m, const clt_acts *a, int64_t t0, float *y,
-                              int64_t ldy, int64_t p0, int64_t p1)
-{
+                              int64_t ldy, int64_t p0, int64_t p1) {
     int64_t p = p0;
     for (; p + P <= p1; p += P)
         multiply_tile(t, P, R, m, a, p, t0, y, ldy);
@@ -66,8 +63,7 @@ CLT_INLINE void multiply_rows(clt_type t, int P, int R, const clt_mat *m, const 
 
 /* Rows in fours against one panel after another, each of which stays in cache; then the last few rows, all together. */
 CLT_INLINE void multiply_range(clt_type t, const clt_mat *m, const clt_acts *a, int64_t T, float *y, int64_t ldy,
-                               int64_t p0, int64_t p1)
-{
+                               int64_t p0, int64_t p1) {
     int64_t fours = T - T % ROWS_MAX;
 
     for (int64_t p = p0; p < p1; p++)
@@ -81,8 +77,7 @@ CLT_INLINE void multiply_range(clt_type t, const clt_mat *m, const clt_acts *a, 
     }
 }
 
-void clt_matmul_floats_avx2(const clt_mat *m, const clt_acts *a, int64_t T, float *y, int64_t ldy, int64_t p0, int64_t p1)
-{
+void clt_matmul_floats_avx2(const clt_mat *m, const clt_acts *a, int64_t T, float *y, int64_t ldy, int64_t p0, int64_t p1) {
     if (m->type == CLT_F32)
         multiply_range(CLT_F32, m, a, T, y, ldy, p0, p1);
     else if (m->type == CLT_F16)

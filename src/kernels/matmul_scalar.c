@@ -20,19 +20,16 @@ typedef struct block {
     float min[2][CLT_PANEL];                    /* what multiplies dx * S */
 } block;
 
-static float half_at(const uint8_t *p, int row)
-{
+static float half_at(const uint8_t *p, int row) {
     return clt_f16_to_f32((uint16_t)(p[2 * row] | p[2 * row + 1] << 8));
 }
 
-static int bits_at(const uint8_t *lines, int bits, int k, int row)
-{
+static int bits_at(const uint8_t *lines, int bits, int k, int row) {
     int group = k / 4, per_line = 8 / bits;
     return (lines[group / per_line * CLT_LINE + 4 * row + k % 4] >> (group % per_line * bits)) & ((1 << bits) - 1);
 }
 
-static void unpack_values(clt_layout l, const uint8_t *low, block *out)
-{
+static void unpack_values(clt_layout l, const uint8_t *low, block *out) {
     const uint8_t *high = low + clt_layout_low(l);
     for (int k = 0; k < CLT_QBLOCK; k++)
         for (int row = 0; row < CLT_PANEL; row++) {
@@ -43,8 +40,7 @@ static void unpack_values(clt_layout l, const uint8_t *low, block *out)
         }
 }
 
-static void unpack_scales(clt_type t, const uint8_t *head, const uint8_t *scales, block *out)
-{
+static void unpack_scales(clt_type t, const uint8_t *head, const uint8_t *scales, block *out) {
     for (int row = 0; row < CLT_PANEL; row++) {
         float d = half_at(head, row), m = clt_layout_of(t).has_min ? half_at(head + 32, row) : 0;
         int first = scales[row], second = scales[16 + row];
@@ -75,8 +71,7 @@ static void unpack_scales(clt_type t, const uint8_t *head, const uint8_t *scales
 }
 
 /* Adds one block to the sixteen outputs of one row of activations. */
-static void add_block(clt_layout l, const block *w, const int8_t *q, float dx, const int16_t *sums, float *acc)
-{
+static void add_block(clt_layout l, const block *w, const int8_t *q, float dx, const int16_t *sums, float *acc) {
     int sum[2][CLT_PANEL] = {{0}};
 
     for (int k = 0; k < CLT_QBLOCK; k++)
@@ -98,8 +93,7 @@ static void add_block(clt_layout l, const block *w, const int8_t *q, float dx, c
 }
 
 static void multiply_quantised(clt_type t, const uint8_t *panel, const clt_acts *a, int64_t t0, int rows,
-                               float acc[][CLT_PANEL])
-{
+                               float acc[][CLT_PANEL]) {
     clt_layout l = clt_layout_of(t);
     int64_t blocks = clt_acts_blocks(a);
 
@@ -116,8 +110,7 @@ static void multiply_quantised(clt_type t, const uint8_t *panel, const clt_acts 
     }
 }
 
-static float float_at(clt_type t, const uint8_t *panel, int64_t i)
-{
+static float float_at(clt_type t, const uint8_t *panel, int64_t i) {
     float f;
     uint16_t h;
     if (t == CLT_F32) {
@@ -129,8 +122,7 @@ static float float_at(clt_type t, const uint8_t *panel, int64_t i)
 }
 
 static void multiply_floats(clt_type t, const uint8_t *panel, const clt_acts *a, int64_t t0, int rows,
-                            float acc[][CLT_PANEL])
-{
+                            float acc[][CLT_PANEL]) {
     for (int64_t k = 0; k < a->cols; k++)
         for (int row = 0; row < CLT_PANEL; row++) {
             float w = float_at(t, panel, k * CLT_PANEL + row);
@@ -139,8 +131,7 @@ static void multiply_floats(clt_type t, const uint8_t *panel, const clt_acts *a,
         }
 }
 
-void clt_matmul_scalar(const clt_mat *m, const clt_acts *a, int64_t T, float *y, int64_t ldy, int64_t p0, int64_t p1)
-{
+void clt_matmul_scalar(const clt_mat *m, const clt_acts *a, int64_t T, float *y, int64_t ldy, int64_t p0, int64_t p1) {
     for (int64_t p = p0; p < p1; p++) {
         const uint8_t *panel = m->data + (size_t)p * m->panel_bytes;
         int64_t left = m->rows - p * CLT_PANEL, n = left < CLT_PANEL ? left : CLT_PANEL;

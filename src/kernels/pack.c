@@ -4,34 +4,29 @@
 #include "kernels/matmul.h"
 #include "quant/run.h"
 
-static size_t float_bytes(clt_type t)
-{
+static size_t float_bytes(clt_type t) {
     return t == CLT_F32 ? 4 : t == CLT_F16 || t == CLT_BF16 ? 2 : 0;
 }
 
-bool clt_mat_wants_q8(clt_type t)
-{
+bool clt_mat_wants_q8(clt_type t) {
     return float_bytes(t) == 0;
 }
 
-size_t clt_mat_panel_bytes(clt_type t, int64_t cols)
-{
+size_t clt_mat_panel_bytes(clt_type t, int64_t cols) {
     if (float_bytes(t))
         return (size_t)cols * CLT_PANEL * float_bytes(t);
     clt_layout l = clt_layout_of(t);
     return (size_t)(cols / (CLT_QBLOCK * l.runs)) * (size_t)clt_layout_super(l);
 }
 
-static void pack_float_row(size_t width, int64_t cols, const uint8_t *src, uint8_t *panel, int row)
-{
+static void pack_float_row(size_t width, int64_t cols, const uint8_t *src, uint8_t *panel, int row) {
     for (int64_t k = 0; k < cols; k++)
         memcpy(panel + ((size_t)k * CLT_PANEL + (size_t)row) * width, src + (size_t)k * width, width);
 }
 
 /* One line of 64 bytes holds 8 / bits groups; this puts the groups of one row (four codes in a word, each `bits` wide) into
  * their lines. */
-CLT_INLINE void put_groups(const uint32_t *group, int bits, uint8_t *lines, int row)
-{
+CLT_INLINE void put_groups(const uint32_t *group, int bits, uint8_t *lines, int row) {
     int per_line = 8 / bits;
     for (int line = 0; line < CLT_GROUPS / per_line; line++) {
         uint32_t word = 0;
@@ -41,8 +36,7 @@ CLT_INLINE void put_groups(const uint32_t *group, int bits, uint8_t *lines, int 
     }
 }
 
-CLT_INLINE void put_scales(clt_type t, const clt_run *r, uint8_t *scales, int row)
-{
+CLT_INLINE void put_scales(clt_type t, const clt_run *r, uint8_t *scales, int row) {
     switch (t) {
     case CLT_Q2_K:
         for (int h = 0; h < 2; h++)
@@ -64,8 +58,7 @@ CLT_INLINE void put_scales(clt_type t, const clt_run *r, uint8_t *scales, int ro
     }
 }
 
-CLT_INLINE void put_run(clt_type t, const clt_run *r, uint8_t *block, int row)
-{
+CLT_INLINE void put_run(clt_type t, const clt_run *r, uint8_t *block, int row) {
     const clt_layout l = clt_layout_of(t);
     const uint32_t low_mask = 0x01010101u * ((1u << l.low_bits) - 1), high_mask = 0x01010101u * ((1u << l.high_bits) - 1);
     uint32_t code[CLT_GROUPS], low[CLT_GROUPS], high[CLT_GROUPS];
@@ -81,15 +74,13 @@ CLT_INLINE void put_run(clt_type t, const clt_run *r, uint8_t *block, int row)
         put_groups(high, l.high_bits, block + l.scale_bytes + clt_layout_low(l), row);
 }
 
-static void put_half(uint8_t *p, uint16_t h)
-{
+static void put_half(uint8_t *p, uint16_t h) {
     p[0] = (uint8_t)h;
     p[1] = (uint8_t)(h >> 8);
 }
 
 /* Sixteen rows side by side, so that each block is written whole before the next one. */
-CLT_INLINE void pack_quantised(clt_type t, int rows, int64_t cols, const uint8_t *src, size_t row_bytes, uint8_t *panel)
-{
+CLT_INLINE void pack_quantised(clt_type t, int rows, int64_t cols, const uint8_t *src, size_t row_bytes, uint8_t *panel) {
     const clt_layout l = clt_layout_of(t);
 
     for (int64_t run = 0; run < cols / CLT_RUN; run++) {
@@ -106,8 +97,7 @@ CLT_INLINE void pack_quantised(clt_type t, int rows, int64_t cols, const uint8_t
     }
 }
 
-static void pack_panel(clt_type t, int rows, int64_t cols, const uint8_t *src, size_t row_bytes, uint8_t *panel)
-{
+static void pack_panel(clt_type t, int rows, int64_t cols, const uint8_t *src, size_t row_bytes, uint8_t *panel) {
     switch (t) {
 #define CLT_CASE(type) case CLT_##type: pack_quantised(CLT_##type, rows, cols, src, row_bytes, panel); break;
     CLT_QUANTISED_TYPES(CLT_CASE)
@@ -119,8 +109,7 @@ static void pack_panel(clt_type t, int rows, int64_t cols, const uint8_t *src, s
     }
 }
 
-void clt_mat_pack(clt_type t, int64_t rows, int64_t cols, const uint8_t *src, uint8_t *dst, int64_t p0, int64_t p1)
-{
+void clt_mat_pack(clt_type t, int64_t rows, int64_t cols, const uint8_t *src, uint8_t *dst, int64_t p0, int64_t p1) {
     size_t panel_bytes = clt_mat_panel_bytes(t, cols), row_bytes = clt_type_row_bytes(clt_type_get((uint32_t)t), cols);
 
     for (int64_t p = p0; p < p1; p++) {

@@ -3,15 +3,13 @@
 #include <string.h>
 #include "kernels/internal.h"
 
-static float largest_of(__m256 m)
-{
+static float largest_of(__m256 m) {
     __m128 v = _mm_max_ps(_mm256_castps256_ps128(m), _mm256_extractf128_ps(m, 1));
     v = _mm_max_ps(v, _mm_movehl_ps(v, v));
     return _mm_cvtss_f32(_mm_max_ss(v, _mm_movehdup_ps(v)));
 }
 
-static void quantize_block(const float *x, int8_t *q, float *d, int16_t *sums)
-{
+static void quantize_block(const float *x, int8_t *q, float *d, int16_t *sums) {
     const __m256 magnitude = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff));
     const __m256 low = _mm256_set1_ps(-127), high = _mm256_set1_ps(127);
     __m256 v[4], m = _mm256_setzero_ps();
@@ -43,8 +41,7 @@ static void quantize_block(const float *x, int8_t *q, float *d, int16_t *sums)
     sums[1] = (int16_t)_mm_extract_epi32(s, 1);
 }
 
-void clt_quantize_avx2(const clt_acts *a, int64_t t0, int64_t t1)
-{
+void clt_quantize_avx2(const clt_acts *a, int64_t t0, int64_t t1) {
     int64_t blocks = clt_acts_blocks(a), whole = a->cols / CLT_QBLOCK;
 
     for (int64_t t = t0; t < t1; t++) {

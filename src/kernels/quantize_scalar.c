@@ -4,8 +4,7 @@
 #include "kernels/internal.h"
 
 /* Adding and taking away 1.5 * 2^23 rounds |v| < 2^22 to the nearest integer, ties to even. NaN counts as zero. */
-static int8_t code_of(float x, float inverse)
-{
+static int8_t code_of(float x, float inverse) {
     float v = x * inverse;
     if (isnan(v))
         return 0;
@@ -13,8 +12,7 @@ static int8_t code_of(float x, float inverse)
     return (int8_t)(v + 12582912.f - 12582912.f);
 }
 
-static void quantize_block(const float *x, int8_t *q, float *d, int16_t *sums)
-{
+static void quantize_block(const float *x, int8_t *q, float *d, int16_t *sums) {
     float largest = 0;
     for (int i = 0; i < CLT_QBLOCK; i++)
         if (fabsf(x[i]) > largest)
@@ -31,8 +29,7 @@ static void quantize_block(const float *x, int8_t *q, float *d, int16_t *sums)
     }
 }
 
-void clt_quantize_scalar(const clt_acts *a, int64_t t0, int64_t t1)
-{
+void clt_quantize_scalar(const clt_acts *a, int64_t t0, int64_t t1) {
     int64_t blocks = clt_acts_blocks(a), whole = a->cols / CLT_QBLOCK;
 
     for (int64_t t = t0; t < t1; t++) {

@@ -3,22 +3,19 @@
 #include <string.h>
 #include "quant/quant.h"
 
-static uint32_t bits_of(float f)
-{
+static uint32_t bits_of(float f) {
     uint32_t u;
     memcpy(&u, &f, sizeof u);
     return u;
 }
 
-static float float_of(uint32_t u)
-{
+static float float_of(uint32_t u) {
     float f;
     memcpy(&f, &u, sizeof f);
     return f;
 }
 
-float clt_f16_to_f32(uint16_t h)
-{
+float clt_f16_to_f32(uint16_t h) {
     uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = (h >> 10) & 31u, fraction = h & 0x3ffu;
 
     if (exponent == 31)
@@ -31,14 +28,12 @@ float clt_f16_to_f32(uint16_t h)
 }
 
 /* The low `shift` bits of v rounded away, nearest and ties to even. */
-static uint32_t shift_round_even(uint32_t v, unsigned shift)
-{
+static uint32_t shift_round_even(uint32_t v, unsigned shift) {
     uint32_t half = 1u << (shift - 1), odd = (v >> shift) & 1u;
     return (v + half - 1 + odd) >> shift;
 }
 
-uint16_t clt_f32_to_f16(float f)
-{
+uint16_t clt_f32_to_f16(float f) {
     uint32_t u = bits_of(f), sign = (u >> 16) & 0x8000u, magnitude = u & 0x7fffffffu;
 
     if (magnitude > 0x7f800000u)
@@ -53,13 +48,11 @@ uint16_t clt_f32_to_f16(float f)
     return (uint16_t)(sign | shift_round_even(significand, 126 - (magnitude >> 23)));
 }
 
-float clt_bf16_to_f32(uint16_t h)
-{
+float clt_bf16_to_f32(uint16_t h) {
     return float_of((uint32_t)h << 16);
 }
 
-uint16_t clt_f32_to_bf16(float f)
-{
+uint16_t clt_f32_to_bf16(float f) {
     uint32_t u = bits_of(f);
 
     if ((u & 0x7fffffffu) > 0x7f800000u)

@@ -4,32 +4,27 @@
 #include "quant/encode.h"
 #include "quant/run.h"
 
-static void decode_f32(const void *src, float *dst, int64_t n)
-{
+static void decode_f32(const void *src, float *dst, int64_t n) {
     memcpy(dst, src, (size_t)n * sizeof *dst);
 }
 
-static uint16_t load_u16(const void *src, int64_t i)
-{
+static uint16_t load_u16(const void *src, int64_t i) {
     const uint8_t *p = (const uint8_t *)src + 2 * i;
     return (uint16_t)(p[0] | p[1] << 8);
 }
 
-static void decode_f16(const void *src, float *dst, int64_t n)
-{
+static void decode_f16(const void *src, float *dst, int64_t n) {
     for (int64_t i = 0; i < n; i++)
         dst[i] = clt_f16_to_f32(load_u16(src, i));
 }
 
-static void decode_bf16(const void *src, float *dst, int64_t n)
-{
+static void decode_bf16(const void *src, float *dst, int64_t n) {
     for (int64_t i = 0; i < n; i++)
         dst[i] = clt_bf16_to_f32(load_u16(src, i));
 }
 
 /* d * scale and m * min are exact (11 + 8 bits of 24), so the products below round once each, in any grouping. */
-static void decode_runs(clt_type t, const uint8_t *src, float *dst, int64_t n)
-{
+static void decode_runs(clt_type t, const uint8_t *src, float *dst, int64_t n) {
     bool table = t == CLT_IQ4_NL || t == CLT_IQ4_XS;
     bool plus_min = t == CLT_Q4_1 || t == CLT_Q5_1, minus_min = t == CLT_Q2_K || t == CLT_Q4_K || t == CLT_Q5_K;
     int offset = clt_run_offset(t);
@@ -83,8 +78,7 @@ static const clt_type_info types[] = {
     [CLT_IQ4_XS] = {CLT_IQ4_XS, "IQ4_XS", 256, 136, decode_iq4_xs, NULL},
 };
 
-const clt_type_info *clt_type_get(uint32_t ggml_type)
-{
+const clt_type_info *clt_type_get(uint32_t ggml_type) {
     return ggml_type < sizeof types / sizeof types[0] && types[ggml_type].name ? &types[ggml_type] : NULL;
 }
 
@@ -97,12 +91,10 @@ static const char *const type_names[] = {
     [35] = "TQ2_0", [39] = "MXFP4", [40] = "NVFP4", [41] = "Q1_0",
 };
 
-const char *clt_type_name(uint32_t ggml_type)
-{
+const char *clt_type_name(uint32_t ggml_type) {
     return ggml_type < sizeof type_names / sizeof type_names[0] ? type_names[ggml_type] : NULL;
 }
 
-size_t clt_type_row_bytes(const clt_type_info *t, int64_t n)
-{
+size_t clt_type_row_bytes(const clt_type_info *t, int64_t n) {
     return (size_t)(n / t->block_len) * t->block_bytes;
 }

@@ -10,8 +10,7 @@
 #include "kernels/bench_rows.h"
 #include "kernels/matrices.h"
 
-static int compare_matmul(const clt_kernels *k, clt_type type)
-{
+static int compare_matmul(const clt_kernels *k, clt_type type) {
     enum { ROWS = 100, T = 13 };
     int64_t cols = 768;
     uint8_t *file = matrix_make(type, ROWS, cols, FILL_RANDOM, 7);
@@ -31,8 +30,7 @@ static int compare_matmul(const clt_kernels *k, clt_type type)
     return differs;
 }
 
-static int compare(void)
-{
+static int compare(void) {
     int differences = 0, levels = 0;
     for (int level = 0; level < CLT_CPU_LEVELS; level++) {
         const clt_kernels *k = clt_kernels_get((clt_cpu_level)level);
@@ -46,8 +44,7 @@ static int compare(void)
     return differences != 0;
 }
 
-static double now_seconds(void)
-{
+static double now_seconds(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
@@ -61,15 +58,13 @@ typedef struct job {
     int64_t T, p0, p1;
 } job;
 
-static void *run_job(void *arg)
-{
+static void *run_job(void *arg) {
     job *j = arg;
     j->k->matmul(j->m, j->a, j->T, j->y, j->m->rows, j->p0, j->p1);
     return NULL;
 }
 
-static double seconds_once(const clt_kernels *k, const clt_mat *m, const clt_acts *a, float *y, int64_t T, int threads)
-{
+static double seconds_once(const clt_kernels *k, const clt_mat *m, const clt_acts *a, float *y, int64_t T, int threads) {
     pthread_t id[16];
     job jobs[16];
     int64_t panels = clt_mat_panels(m);
@@ -87,8 +82,7 @@ static double seconds_once(const clt_kernels *k, const clt_mat *m, const clt_act
 }
 
 /* The best of several runs, at least three and about a third of a second of them. */
-static double seconds_best(const clt_kernels *k, const clt_mat *m, const clt_acts *a, float *y, int64_t T, int threads)
-{
+static double seconds_best(const clt_kernels *k, const clt_mat *m, const clt_acts *a, float *y, int64_t T, int threads) {
     double best = 1e9, total = 0;
     for (int i = 0; i < 3 || (total < 0.35 && i < 1000); i++) {
         double s = seconds_once(k, m, a, y, T, threads);
@@ -98,8 +92,7 @@ static double seconds_best(const clt_kernels *k, const clt_mat *m, const clt_act
     return best;
 }
 
-static void bench_shape(const clt_kernels *k, clt_type type, int64_t rows, int64_t cols, int threads)
-{
+static void bench_shape(const clt_kernels *k, clt_type type, int64_t rows, int64_t cols, int threads) {
     static const int64_t tokens[] = {1, 2, 4, 8, 128};
     enum { T_MAX = 128, HUGE_PAGE = 2 << 20 };
     size_t panel_bytes = clt_mat_panel_bytes(type, cols), n = panel_bytes * (size_t)(rows / CLT_PANEL);
@@ -128,8 +121,7 @@ static void bench_shape(const clt_kernels *k, clt_type type, int64_t rows, int64
     acts_free(&a);
 }
 
-static int bench(const char *filter, int threads)
-{
+static int bench(const char *filter, int threads) {
     for (int i = 0; i < MATRIX_TYPES; i++)
         for (int level = 1; level < CLT_CPU_LEVELS; level++) {
             const clt_kernels *k = clt_kernels_get((clt_cpu_level)level);
@@ -148,8 +140,7 @@ static int bench(const char *filter, int threads)
     return 0;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     if (argc > 1 && strcmp(argv[1], "--bench") == 0) {
         int threads = argc > 3 ? atoi(argv[3]) : 1;
         return bench(argc > 2 ? argv[2] : "", threads < 1 ? 1 : threads > 16 ? 16 : threads);

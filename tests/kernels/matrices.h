@@ -9,30 +9,26 @@ static const clt_type matrix_types[] = {CLT_F32, CLT_F16, CLT_BF16, CLT_Q4_0, CL
                                         CLT_Q2_K, CLT_Q3_K, CLT_Q4_K, CLT_Q5_K, CLT_Q6_K, CLT_IQ4_NL, CLT_IQ4_XS};
 enum { MATRIX_TYPES = sizeof matrix_types / sizeof matrix_types[0] };
 
-static inline uint32_t random_bits(uint64_t *state)
-{
+static inline uint32_t random_bits(uint64_t *state) {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
     return (uint32_t)(*state >> 32);
 }
 
 /* Uniform in [-1, 1). */
-static inline float random_float(uint64_t *state)
-{
+static inline float random_float(uint64_t *state) {
     return (float)(int32_t)random_bits(state) * 0x1p-31f;
 }
 
 /* What the bits of blocks hold: anything, or all ones, or all zeros (the ends of every integer sum). */
 typedef enum matrix_fill { FILL_RANDOM, FILL_ONES, FILL_ZEROS } matrix_fill;
 
-static inline void put_random_half(uint8_t *p, uint64_t *state)
-{
+static inline void put_random_half(uint8_t *p, uint64_t *state) {
     uint16_t h = clt_f32_to_f16(random_float(state) * 0.05f);
     memcpy(p, &h, sizeof h);
 }
 
 /* rows × cols in file layout, with finite scales. The caller frees. */
-static inline uint8_t *matrix_make(clt_type type, int64_t rows, int64_t cols, matrix_fill fill, uint64_t seed)
-{
+static inline uint8_t *matrix_make(clt_type type, int64_t rows, int64_t cols, matrix_fill fill, uint64_t seed) {
     const clt_type_info *t = clt_type_get((uint32_t)type);
     size_t n = clt_type_row_bytes(t, cols) * (size_t)rows;
     uint8_t *data = malloc(n ? n : 1);
@@ -57,8 +53,7 @@ static inline uint8_t *matrix_make(clt_type type, int64_t rows, int64_t cols, ma
 }
 
 /* Packs a matrix of file layout. The caller frees m->data. */
-static inline clt_mat matrix_pack(clt_type type, int64_t rows, int64_t cols, const uint8_t *file)
-{
+static inline clt_mat matrix_pack(clt_type type, int64_t rows, int64_t cols, const uint8_t *file) {
     clt_mat m = {type, rows, cols, NULL, clt_mat_panel_bytes(type, cols)};
     size_t n = m.panel_bytes * (size_t)clt_mat_panels(&m);
     uint8_t *packed = aligned_alloc(64, (n + 63) / 64 * 64 + 64);
@@ -69,8 +64,7 @@ static inline clt_mat matrix_pack(clt_type type, int64_t rows, int64_t cols, con
 }
 
 /* T rows of activations with room for their 8-bit form; x as the caller wishes. The caller calls acts_free. */
-static inline clt_acts acts_make(int64_t T, int64_t cols, uint64_t seed)
-{
+static inline clt_acts acts_make(int64_t T, int64_t cols, uint64_t seed) {
     int64_t blocks = (cols + 31) / 32, room = T ? T : 1;
     float *x = malloc((size_t)(room * cols) * sizeof *x);
     for (int64_t i = 0; i < T * cols; i++)
@@ -80,8 +74,7 @@ static inline clt_acts acts_make(int64_t T, int64_t cols, uint64_t seed)
     return a;
 }
 
-static inline void acts_free(clt_acts *a)
-{
+static inline void acts_free(clt_acts *a) {
     free((void *)(uintptr_t)a->x);
     free(a->q);
     free(a->d);
@@ -89,8 +82,7 @@ static inline void acts_free(clt_acts *a)
 }
 
 /* The same activations from row t on. */
-static inline clt_acts acts_from(const clt_acts *a, int64_t t)
-{
+static inline clt_acts acts_from(const clt_acts *a, int64_t t) {
     int64_t blocks = (a->cols + 31) / 32;
     clt_acts b = *a;
     b.x += t * a->ldx;

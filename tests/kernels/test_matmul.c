@@ -11,14 +11,12 @@
 
 enum { ROWS_MAX = 70, SENTINEL = 12345 };
 
-static const char *level_name(int level)
-{
+static const char *level_name(int level) {
     return clt_cpu_level_name((clt_cpu_level)level);
 }
 
 /* One output of a quantised type, straight from the row of the file. */
-static float expected_quantised(clt_type t, const uint8_t *row, const clt_acts *a, int64_t at)
-{
+static float expected_quantised(clt_type t, const uint8_t *row, const clt_acts *a, int64_t at) {
     bool table = t == CLT_IQ4_NL || t == CLT_IQ4_XS, halves = t == CLT_Q2_K || t == CLT_Q3_K || t == CLT_Q6_K;
     bool plus = t == CLT_Q4_1 || t == CLT_Q5_1, minus = t == CLT_Q2_K || t == CLT_Q4_K || t == CLT_Q5_K;
     float acc = 0;
@@ -49,8 +47,7 @@ static float expected_quantised(clt_type t, const uint8_t *row, const clt_acts *
     return acc;
 }
 
-static float expected_float(const clt_type_info *t, const uint8_t *row, const clt_acts *a, int64_t at)
-{
+static float expected_float(const clt_type_info *t, const uint8_t *row, const clt_acts *a, int64_t at) {
     float acc = 0;
     for (int64_t k = 0; k < a->cols; k++) {
         float w;
@@ -61,8 +58,7 @@ static float expected_float(const clt_type_info *t, const uint8_t *row, const cl
 }
 
 /* y of one level over T rows, cut after `split` rows and after panel `cut`. Rows of y are N + 3 apart, and the gap stays. */
-static void run_level(int level, const clt_mat *m, const clt_acts *a, int64_t T, int64_t split, int64_t cut, float *y)
-{
+static void run_level(int level, const clt_mat *m, const clt_acts *a, int64_t T, int64_t split, int64_t cut, float *y) {
     const clt_kernels *k = clt_kernels_get((clt_cpu_level)level);
     int64_t ldy = m->rows + 3, panels = clt_mat_panels(m);
     clt_acts rest = acts_from(a, split);
@@ -77,8 +73,7 @@ static void run_level(int level, const clt_mat *m, const clt_acts *a, int64_t T,
             assert_true(y[t * ldy + n] == SENTINEL);
 }
 
-static void compare_levels(const clt_mat *m, const clt_acts *a, int64_t T, const float *expected)
-{
+static void compare_levels(const clt_mat *m, const clt_acts *a, int64_t T, const float *expected) {
     size_t bytes = (size_t)(T * (m->rows + 3)) * sizeof(float);
     float *y = malloc(bytes + 1);
 
@@ -96,8 +91,7 @@ static void compare_levels(const clt_mat *m, const clt_acts *a, int64_t T, const
 }
 
 /* Every codes' worst case: activations at +127 and -127 with the signs that add up. */
-static void push_to_extremes(clt_acts *a, int64_t T)
-{
+static void push_to_extremes(clt_acts *a, int64_t T) {
     int64_t blocks = a->cols / 32;
     for (int64_t i = 0; i < T * blocks; i++)
         for (int h = 0; h < 2; h++) {
@@ -110,8 +104,7 @@ static void push_to_extremes(clt_acts *a, int64_t T)
         }
 }
 
-static void check_matrix(clt_type type, int64_t rows, int64_t cols, int64_t T, matrix_fill fill)
-{
+static void check_matrix(clt_type type, int64_t rows, int64_t cols, int64_t T, matrix_fill fill) {
     const clt_type_info *t = clt_type_get((uint32_t)type);
     int64_t ldy = rows + 3;
     uint8_t *file = matrix_make(type, rows, cols, fill, (uint64_t)(rows + cols + T));
@@ -135,8 +128,7 @@ static void check_matrix(clt_type type, int64_t rows, int64_t cols, int64_t T, m
     acts_free(&a);
 }
 
-static void test_shapes(void **state)
-{
+static void test_shapes(void **state) {
     static const struct { int64_t rows, blocks, T; } shapes[] = {
         {1, 1, 1}, {16, 1, 3}, {17, 2, 2}, {40, 3, 9}, {100, 5, 4}, {33, 17, 7}, {130, 2, 6}, {16, 40, 5}, {21, 3, 0},
         {19, 20, ROWS_MAX},
@@ -150,15 +142,13 @@ static void test_shapes(void **state)
         }
 }
 
-static void test_long_rows(void **state)
-{
+static void test_long_rows(void **state) {
     (void)state;
     for (int i = 0; i < MATRIX_TYPES; i++)
         check_matrix(matrix_types[i], 18, 10240, 5, FILL_RANDOM);
 }
 
-static void test_extreme_codes(void **state)
-{
+static void test_extreme_codes(void **state) {
     (void)state;
     for (int i = 0; i < MATRIX_TYPES; i++) {
         check_matrix(matrix_types[i], 20, 512, 7, FILL_ONES);
@@ -167,8 +157,7 @@ static void test_extreme_codes(void **state)
 }
 
 /* The packed form is at most 4 % larger than the file's. */
-static void test_panel_bytes(void **state)
-{
+static void test_panel_bytes(void **state) {
     (void)state;
     for (int i = 0; i < MATRIX_TYPES; i++) {
         const clt_type_info *t = clt_type_get((uint32_t)matrix_types[i]);
@@ -178,8 +167,7 @@ static void test_panel_bytes(void **state)
 }
 
 /* Packing panel by panel, in any order, is packing at once; every byte is written. */
-static void test_pack_ranges(void **state)
-{
+static void test_pack_ranges(void **state) {
     (void)state;
     for (int i = 0; i < MATRIX_TYPES; i++) {
         clt_type t = matrix_types[i];
@@ -196,8 +184,7 @@ static void test_pack_ranges(void **state)
     }
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shapes), cmocka_unit_test(test_long_rows), cmocka_unit_test(test_extreme_codes),
         cmocka_unit_test(test_panel_bytes), cmocka_unit_test(test_pack_ranges),

@@ -8,8 +8,7 @@
 
 enum { T = 3 };
 
-static void check_rows(const clt_acts *a, const float *x, int64_t t)
-{
+static void check_rows(const clt_acts *a, const float *x, int64_t t) {
     int64_t blocks = (a->cols + 31) / 32;
     for (int64_t b = 0; b < blocks; b++) {
         float largest = 0, v[32];
@@ -31,8 +30,7 @@ static void check_rows(const clt_acts *a, const float *x, int64_t t)
     }
 }
 
-static void check_all_levels(int64_t cols, const float *x, int64_t ldx)
-{
+static void check_all_levels(int64_t cols, const float *x, int64_t ldx) {
     for (int level = 0; level < CLT_CPU_LEVELS; level++) {
         const clt_kernels *k = clt_kernels_get((clt_cpu_level)level);
         if (!k)
@@ -50,8 +48,7 @@ static void check_all_levels(int64_t cols, const float *x, int64_t ldx)
     }
 }
 
-static void test_random(void **state)
-{
+static void test_random(void **state) {
     static float x[T * 1000];
     uint64_t seed = 3;
     (void)state;
@@ -64,8 +61,7 @@ static void test_random(void **state)
 }
 
 /* With a largest of CLT_Q8_STEPS every half is a tie. */
-static void test_ties(void **state)
-{
+static void test_ties(void **state) {
     static float x[T * 256];
     (void)state;
     for (int i = 0; i < T * 256; i++)
@@ -73,8 +69,7 @@ static void test_ties(void **state)
     check_all_levels(256, x, 256);
 }
 
-static void test_hostile(void **state)
-{
+static void test_hostile(void **state) {
     static const float odd[] = {NAN, INFINITY, -INFINITY, 3.4e38f, 1e-45f, -1e-40f, 1e-37f, -0.f, 0, -NAN};
     enum { ODD = sizeof odd / sizeof odd[0] };
     static float x[T * 64];
@@ -88,8 +83,7 @@ static void test_hostile(void **state)
             }
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random), cmocka_unit_test(test_ties), cmocka_unit_test(test_hostile),
     };

@@ -7,23 +7,20 @@
 #include <string.h>
 #include "quant/quant.h"
 
-static uint32_t bits_of(float f)
-{
+static uint32_t bits_of(float f) {
     uint32_t u;
     memcpy(&u, &f, sizeof u);
     return u;
 }
 
 /* The definition of a half, in arithmetic of doubles. */
-static double half_by_definition(uint16_t h)
-{
+static double half_by_definition(uint16_t h) {
     int exponent = (h >> 10) & 31, fraction = h & 1023;
     double magnitude = exponent == 0 ? ldexp(fraction, -24) : ldexp(1024 + fraction, exponent - 25);
     return h & 0x8000 ? -magnitude : magnitude;
 }
 
-static void test_f16_all(void **state)
-{
+static void test_f16_all(void **state) {
     (void)state;
     for (uint32_t h = 0; h < 0x10000; h++) {
         float f = clt_f16_to_f32((uint16_t)h);
@@ -41,8 +38,7 @@ static void test_f16_all(void **state)
 }
 
 /* Between each two neighbours: the middle goes to the even one, the floats next to the middle to the nearer one. */
-static void test_f16_rounding(void **state)
-{
+static void test_f16_rounding(void **state) {
     (void)state;
     for (uint32_t h = 0; h < 0x7bff; h++) {
         float a = clt_f16_to_f32((uint16_t)h), b = clt_f16_to_f32((uint16_t)(h + 1));
@@ -58,8 +54,7 @@ static void test_f16_rounding(void **state)
     assert_int_equal(clt_f32_to_f16(-1e-45f), 0x8000);
 }
 
-static void test_bf16(void **state)
-{
+static void test_bf16(void **state) {
     (void)state;
     for (uint32_t h = 0; h < 0x10000; h++) {
         float f = clt_bf16_to_f32((uint16_t)h);
@@ -76,8 +71,7 @@ static void test_bf16(void **state)
     assert_true(isnan(clt_bf16_to_f32(clt_f32_to_bf16(nan))));
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_f16_all), cmocka_unit_test(test_f16_rounding), cmocka_unit_test(test_bf16),
     };

@@ -6,8 +6,7 @@
 #include <string.h>
 #include "quant/run.h"
 
-static void test_float_types_have_no_runs(void **state)
-{
+static void test_float_types_have_no_runs(void **state) {
     (void)state;
     uint8_t row[128] = {0};
     clt_run r, before;
@@ -21,8 +20,7 @@ static void test_float_types_have_no_runs(void **state)
 }
 
 /* Blocks of all ones: the largest codes and scales of every type stay within what the kernels' integer sums allow. */
-static void test_largest_fields(void **state)
-{
+static void test_largest_fields(void **state) {
     static const struct { clt_type t; int scale, min, code; } expected[] = {
         {CLT_Q4_0, 1, 0, 15}, {CLT_Q4_1, 1, 0, 15}, {CLT_Q5_0, 1, 0, 31}, {CLT_Q5_1, 1, 0, 31}, {CLT_Q8_0, 1, 0, 127},
         {CLT_Q2_K, 15, 15, 3}, {CLT_Q3_K, 31, 0, 7}, {CLT_Q4_K, 63, 63, 15}, {CLT_Q5_K, 63, 63, 31},
@@ -45,8 +43,7 @@ static void test_largest_fields(void **state)
         }
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_float_types_have_no_runs), cmocka_unit_test(test_largest_fields),
     };

@@ -14,8 +14,7 @@ static const uint32_t all_types[] = {CLT_F32, CLT_F16, CLT_BF16, CLT_Q4_0, CLT_Q
                                      CLT_Q2_K, CLT_Q3_K, CLT_Q4_K, CLT_Q5_K, CLT_Q6_K, CLT_IQ4_NL, CLT_IQ4_XS};
 enum { TYPES = sizeof all_types / sizeof all_types[0] };
 
-static void read_fixture(const char *kind, const char *type, void *first, size_t n1, void *second, size_t n2)
-{
+static void read_fixture(const char *kind, const char *type, void *first, size_t n1, void *second, size_t n2) {
     char path[512];
     snprintf(path, sizeof path, "%s/golden/quant/%s_%s.bin", CLT_TEST_DIR, kind, type);
     FILE *f = fopen(path, "rb");
@@ -26,8 +25,7 @@ static void read_fixture(const char *kind, const char *type, void *first, size_t
     fclose(f);
 }
 
-static void test_decode(void **state)
-{
+static void test_decode(void **state) {
     (void)state;
     for (int i = 1; i < TYPES; i++) {
         const clt_type_info *t = clt_type_get(all_types[i]);
@@ -45,8 +43,7 @@ static void test_decode(void **state)
     }
 }
 
-static void test_encode(void **state)
-{
+static void test_encode(void **state) {
     static const uint32_t with_encoder[] = {CLT_F16, CLT_BF16, CLT_Q4_0, CLT_Q8_0};
     (void)state;
     for (size_t i = 0; i < sizeof with_encoder / sizeof with_encoder[0]; i++) {
@@ -61,8 +58,7 @@ static void test_encode(void **state)
     }
 }
 
-static void test_f32_is_a_copy(void **state)
-{
+static void test_f32_is_a_copy(void **state) {
     (void)state;
     const float x[3] = {1.5f, -0.0f, INFINITY};
     float a[3], b[3];
@@ -73,8 +69,7 @@ static void test_f32_is_a_copy(void **state)
 }
 
 /* NaN and infinity in blocks must be harmless; what they become is only asked to be the same each time. */
-static void test_encode_hostile(void **state)
-{
+static void test_encode_hostile(void **state) {
     (void)state;
     const float odd[] = {NAN, INFINITY, -INFINITY, 3e38f, -3e38f, 1e-45f, -0.0f, 1};
     float x[32];
@@ -98,8 +93,7 @@ static void test_encode_hostile(void **state)
     assert_int_equal(a[2 + 6], 127);
 }
 
-static void test_table(void **state)
-{
+static void test_table(void **state) {
     (void)state;
     for (int i = 0; i < TYPES; i++) {
         const clt_type_info *t = clt_type_get(all_types[i]);
@@ -118,8 +112,7 @@ static void test_table(void **state)
     assert_null(clt_type_name(UINT32_MAX));
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_decode), cmocka_unit_test(test_encode), cmocka_unit_test(test_f32_is_a_copy),
         cmocka_unit_test(test_encode_hostile), cmocka_unit_test(test_table),
