@@ -110,7 +110,7 @@ void clt_engine_read_ids(culet_engine *e, bool forced_chat) {
     for (int i = 0; i < m->n_suppressed_ids; i++)
         add_id(e->suppressed_ids, &info->n_suppressed_ids, CLT_MAX_SUPPRESSED_IDS, m->suppressed_ids[i]);
     /* The unified model holds projected media ends in these two rows; as output they mean nothing. */
-    if (m->n_suppressed_ids == 0 && e->has_model && strstr(m->family_name, "12B") && m->config.family == CLT_GEMMA4) {
+    if (m->n_suppressed_ids == 0 && e->has_model && m->config.unified) {
         add_id(e->suppressed_ids, &info->n_suppressed_ids, CLT_MAX_SUPPRESSED_IDS, roles->image_end);
         add_id(e->suppressed_ids, &info->n_suppressed_ids, CLT_MAX_SUPPRESSED_IDS, roles->audio_end);
     }

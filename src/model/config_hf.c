@@ -257,7 +257,11 @@ static clt_status read_family(clt_model *m, const char *type, clt_err *err) {
     static const char *const gemma4[] = {"gemma4", "gemma4_text", "gemma4_unified", "gemma4_unified_text"};
     const char *path = clt_file_path(m->file);
     for (size_t i = 0; i < sizeof gemma4 / sizeof *gemma4; i++)
-        if (!strcmp(type, gemma4[i])) return m->config.family = CLT_GEMMA4, m->architecture = "gemma4", CLT_OK;
+        if (!strcmp(type, gemma4[i])) {
+            m->config.family = CLT_GEMMA4, m->architecture = "gemma4";
+            m->config.unified = i >= 2;
+            return CLT_OK;
+        }
     if (!strcmp(type, "gemma3") || !strcmp(type, "gemma3_text"))
         return m->config.family = CLT_GEMMA3, m->architecture = "gemma3", CLT_OK;
     if (clt_type_is_drafter(type)) {

@@ -37,6 +37,7 @@ typedef struct clt_config {
     float rope_divisor_full;       /* linear scaling of positions on full layers (Gemma 3 4B and up: 8), else 1 */
     int ple_dim;                   /* width of per-layer embeddings, 0 = none */
     int experts, experts_used, expert_ffn; /* 0 = dense */
+    bool unified;                  /* the 12B: pictures and sound enter without an encoder */
     clt_layer_config *layer;       /* [L] */
 } clt_config;
 

@@ -157,7 +157,9 @@ static void test_model_types(void **state) {
         sketch *s = sketch_hf(GEMMA4_DENSE, GEMMA4_PREFIX);
         snprintf(to, sizeof to, "{\"model_type\": \"%s\"", gemma4[i]);
         sketch_edit(s, "{\"model_type\": \"gemma4\"", to);
-        bound_close(sketch_bind(s));
+        bound *b = sketch_bind(s);
+        assert_true(b->model.config.unified == (i > 0));
+        bound_close(b);
     }
     refuse_type("gemma3n", "model_type is \"gemma3n\"", "text models only");
     refuse_type("llama", "model_type is \"llama\"", "text models only");
