@@ -31,7 +31,7 @@ uint64_t clt_kv_plan_bytes(const clt_model *m, int context, int max_rows, clt_ty
     clt_kv_layer shape;
     for (int l = 0; l < m->config.layers; l++) {
         layer_shape(&m->config, l, context, max_rows, k_type, v_type, &shape);
-        sum += shape.bytes;
+        sum = shape.bytes > UINT64_MAX - sum ? UINT64_MAX : sum + shape.bytes; /* hostile shapes: too much, not little */
     }
     return sum;
 }
