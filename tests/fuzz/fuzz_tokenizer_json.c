@@ -34,7 +34,8 @@ static void use(const clt_vocab *v, const char *data, size_t size, bool special)
     clt_ids_free(&ids);
 }
 
-/* A special piece with marks in its text is found by spaces and prints marks; such texts are not compared. */
+/* A special piece with marks in its text is found by spaces and prints marks, and where no piece is a lone mark, a space falls
+ * apart into the bytes of one; such texts are not compared. */
 static bool has_marked_special(const clt_vocab *v) {
     for (int32_t id = 0; id < clt_vocab_size(v); id++) {
         size_t len;
@@ -52,7 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
             if (err.code == CLT_OK || !err.text[0]) abort();
             continue;
         }
-        if (!has_marked_special(v)) {
+        if (clt_vocab_find(v, CLT_MARK) >= 0 && !has_marked_special(v)) {
             use(v, (const char *)data, size, false);
             use(v, (const char *)data, size, true);
         }
