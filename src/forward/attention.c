@@ -16,13 +16,6 @@ typedef struct block {
     int64_t q_dim, kv_dim;
 } block;
 
-static void norm_row(void *ctx, int r, int thread) {
-    (void)thread;
-    const block *b = ctx;
-    int64_t d = b->n->config->width;
-    b->n->k->rms_norm(b->s->x + r * d, b->nl->attn_norm, b->n->config->rms_eps, b->s->h + r * d, d);
-}
-
 static void turn_heads(const block *b, float *x, int heads, const float *norm, int r) {
     const float *cs = b->cs + (int64_t)b->s->source[r] * 2 * b->pairs;
     for (int h = 0; h < heads; h++, x += b->lc->head_dim) {
@@ -87,20 +80,11 @@ void clt_keep_wanted(clt_scratch *s, const clt_row *rows) {
     s->n = n, s->n_groups = groups;
 }
 
-static void add_row(void *ctx, int r, int thread) {
-    (void)thread;
-    const block *b = ctx;
-    int64_t d = b->n->config->width;
-    float *h = b->s->h + r * d, *x = b->s->x + r * d;
-    b->n->k->rms_norm(h, b->nl->post_attn_norm, b->n->config->rms_eps, h, d);
-    b->n->k->add(x, h, x, d);
-}
-
 static void begin_projections(const block *b) {
     const clt_mat *const mats[] = {&b->nl->q, &b->nl->k, &b->nl->v};
     clt_scratch *s = b->s;
     int64_t d = b->n->config->width;
-    clt_rows_run(s, norm_row, (void *)(uintptr_t)b, s->n);
+    clt_norm_rows(s, b->nl->attn_norm);
     clt_linear_input(s, s->h, d, d, s->n, clt_precision_for(mats, 3, CLT_FINE));
 }
 
@@ -123,5 +107,5 @@ void clt_attention(clt_scratch *s, int l, const clt_row *rows, bool compact) {
     clt_rows_run(s, query_row, &b, s->n);
     clt_attend(s, l);
     clt_linear_one(s, &b.nl->o, s->att, b.q_dim, s->n, CLT_FINE, s->h, d);
-    clt_rows_run(s, add_row, &b, s->n);
+    clt_join_rows(s, b.nl->post_attn_norm);
 }

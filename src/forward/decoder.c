@@ -35,14 +35,6 @@ static void scale_row(void *ctx, int r, int thread) {
     p->s->net->k->scale(p->s->x + r * d, p->s->net->layer[p->l].scalar, p->s->x + r * d, d);
 }
 
-static void norm_row(void *ctx, int r, int thread) {
-    (void)thread;
-    const pass *p = ctx;
-    const clt_net *n = p->s->net;
-    int64_t d = n->config->width;
-    n->k->rms_norm(p->s->x + r * d, n->output_norm, n->config->rms_eps, p->s->h + r * d, d);
-}
-
 enum { CAP_SPAN = 4096 };
 
 static void softcap_task(void *ctx, int task, int thread) {
@@ -92,11 +84,11 @@ static void head(pass *p) {
     const clt_net *n = s->net;
     int64_t d = n->config->width, v = n->config->vocab;
     if (s->probe) {
-        clt_rows_run(s, norm_row, p, s->n);
+        clt_norm_rows(s, n->output_norm);
         probe(s, "norm", n->config->layers - 1, s->h, d);
         clt_keep_wanted(s, p->rows);
     }
-    clt_rows_run(s, norm_row, p, s->n);
+    clt_norm_rows(s, n->output_norm);
     clt_linear_one(s, &n->output, s->h, d, s->n, CLT_FINE, p->logits, v);
     if (n->config->final_softcap > 0)
         clt_pool_run(n->pool, softcap_task, p, (int)((s->n * v + CAP_SPAN - 1) / CAP_SPAN));

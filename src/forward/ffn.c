@@ -1,14 +1,6 @@
 /* The dense feed-forward block: down( gelu(gate h) * (up h) ). */
 #include "forward/internal.h"
 
-static void norm_row(void *ctx, int r, int thread) {
-    (void)thread;
-    clt_scratch *s = ((void **)ctx)[0];
-    const float *w = ((void **)ctx)[1];
-    int64_t d = s->net->config->width;
-    s->net->k->rms_norm(s->x + r * d, w, s->net->config->rms_eps, s->h + r * d, d);
-}
-
 typedef struct act_ctx { clt_scratch *s; int64_t f; } act_ctx;
 
 static void act_row(void *ctx, int r, int thread) {
@@ -21,26 +13,14 @@ static void act_row(void *ctx, int r, int thread) {
 void clt_dense_mlp(clt_scratch *s, int l, float *out) {
     const clt_net_layer *nl = &s->net->layer[l];
     int64_t d = s->net->config->width, f = s->net->config->layer[l].ffn;
-    clt_rows_run(s, norm_row, (void *[]){s, (void *)(uintptr_t)nl->ffn_norm}, s->n);
+    clt_norm_rows(s, nl->ffn_norm);
     clt_linear_input(s, s->h, d, d, s->n, clt_precision_for((const clt_mat *[]){&nl->gate, &nl->up}, 2, CLT_COARSE));
     clt_linear_run(s, (clt_linear[]){{&nl->gate, s->gate, f}, {&nl->up, s->up, f}}, 2, s->n);
     clt_rows_run(s, act_row, &(act_ctx){s, f}, s->n);
     clt_linear_one(s, &nl->down, s->gate, f, s->n, CLT_COARSE, out, d);
 }
 
-typedef struct post_ctx { clt_scratch *s; const float *w; } post_ctx;
-
-static void post_row(void *ctx, int r, int thread) {
-    (void)thread;
-    const post_ctx *c = ctx;
-    const clt_net *n = c->s->net;
-    int64_t d = n->config->width;
-    float *h = c->s->h + r * d, *x = c->s->x + r * d;
-    n->k->rms_norm(h, c->w, n->config->rms_eps, h, d);
-    n->k->add(x, h, x, d);
-}
-
 void clt_ffn_dense(clt_scratch *s, int l) {
     clt_dense_mlp(s, l, s->h);
-    clt_rows_run(s, post_row, &(post_ctx){s, s->net->layer[l].post_ffn_norm}, s->n);
+    clt_join_rows(s, s->net->layer[l].post_ffn_norm);
 }

@@ -101,7 +101,7 @@ struct clt_scratch {
     void *probe_user;
 };
 
-/* ---- linear.c: matrices and rows over the pool ---- */
+/* ---- linear.c: matrices over the pool ---- */
 typedef struct clt_linear { const clt_mat *w; float *y; int64_t ldy; } clt_linear;
 /* CLT_FLOATS if none of the matrices (those without rows do not count) is quantised, else `wanted`. */
 clt_precision clt_precision_for(const clt_mat *const *mats, int n, clt_precision wanted);
@@ -111,11 +111,17 @@ void clt_linear_input(clt_scratch *s, const float *x, int64_t ldx, int64_t cols,
 void clt_linear_run(clt_scratch *s, const clt_linear *lin, int n_lin, int n);
 void clt_linear_one(clt_scratch *s, const clt_mat *w, const float *x, int64_t ldx, int n, clt_precision precision, float *y,
                     int64_t ldy);
+/* Columns of the 8-bit form: whole blocks. */
+static inline int64_t clt_padded(int64_t cols) { return (cols + CLT_QBLOCK - 1) / CLT_QBLOCK * CLT_QBLOCK; }
 /* Part of the input that begins at row r. */
 clt_acts clt_acts_from(const clt_acts *a, int64_t r);
+
+/* ---- rows.c: steps row by row ---- */
 /* fn(ctx, row, thread) for rows [0, n), over the pool where that pays. */
 typedef void (*clt_row_fn)(void *ctx, int row, int thread);
 void clt_rows_run(clt_scratch *s, clt_row_fn fn, void *ctx, int n);
+void clt_norm_rows(clt_scratch *s, const float *w); /* h = rms_w(x) of the active rows, w [D] */
+void clt_join_rows(clt_scratch *s, const float *w); /* x += rms_w(h) */
 
 /* ---- the blocks of a layer: each adds its branch to s->x ---- */
 /* compact: once the keys of all rows are stored, only rows whose logits are wanted stay active (possibly none). */

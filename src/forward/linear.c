@@ -1,4 +1,4 @@
-/* Matrices and rows over the thread pool. Which thread computes what never changes a bit: outputs are disjoint.
+/* Matrices over the thread pool. Which thread computes what never changes a bit: outputs are disjoint.
  *
  * Quantised weights meet activations of 8 bits. Where a rounding error hurts most for its cost (attention, per-layer
  * embeddings, the output head) the input is taken as a sum of two such rows, x = d q + d' q', q' being the rounded
@@ -11,28 +11,10 @@ enum {
     MAX_LINEAR = 3
 };
 
-static int64_t padded(int64_t cols) { return (cols + CLT_QBLOCK - 1) / CLT_QBLOCK * CLT_QBLOCK; }
-
 clt_acts clt_acts_from(const clt_acts *a, int64_t r) {
-    int64_t kp = padded(a->cols);
+    int64_t kp = clt_padded(a->cols);
     return (clt_acts){
         a->cols, a->x + r * a->ldx, a->ldx, a->q + r * kp, a->d + r * (kp / CLT_QBLOCK), a->sums + r * (kp / 16)};
-}
-
-typedef struct rows_ctx { clt_row_fn fn; void *ctx; int n, per_task; } rows_ctx;
-
-static void rows_task(void *ctx, int task, int thread) {
-    const rows_ctx *c = ctx;
-    int end = (task + 1) * c->per_task < c->n ? (task + 1) * c->per_task : c->n;
-    for (int r = task * c->per_task; r < end; r++) c->fn(c->ctx, r, thread);
-}
-
-void clt_rows_run(clt_scratch *s, clt_row_fn fn, void *ctx, int n) {
-    int threads = clt_pool_threads(s->net->pool);
-    rows_ctx c = {fn, ctx, n, n < 4 || threads == 1 ? n : (n + 4 * threads - 1) / (4 * threads)};
-    if (n < 1) return;
-    if (c.per_task == n) rows_task(&c, 0, 0);
-    else clt_pool_run(s->net->pool, rows_task, &c, (n + c.per_task - 1) / c.per_task);
 }
 
 /* ---- inputs ---- */

@@ -14,13 +14,6 @@ typedef struct block {
     int used, experts;
 } block;
 
-/* The router reads the residual stream itself, through a norm without weight and a learned scale. */
-static void router_row(void *ctx, int r, int thread) {
-    (void)thread;
-    const block *b = ctx;
-    b->n->k->rms_norm(b->s->x + r * b->d, b->nl->router_scale, b->n->config->rms_eps, b->s->h + r * b->d, b->d);
-}
-
 /* The k largest probabilities, the first of equals first; renormalised, then scaled per expert. */
 static void choose_row(void *ctx, int r, int thread) {
     (void)thread;
@@ -98,19 +91,17 @@ static void gelu_row(void *ctx, int i, int thread) {
     b->n->k->gelu_mul(g, b->s->eup + i * b->fe, g, b->fe);
 }
 
-/* The experts' weighted sum in rank order, normed; the dense branch is in s->att, already normed. */
+/* h = the experts' weighted sum in rank order, normed, and the dense branch, which is in s->att, already normed. */
 static void gather_row(void *ctx, int r, int thread) {
     (void)thread;
     const block *b = ctx;
     const clt_kernels *k = b->n->k;
-    float eps = b->n->config->rms_eps, *h = b->s->h + r * b->d, *x = b->s->x + r * b->d;
+    float *h = b->s->h + r * b->d;
     memset(h, 0, (size_t)b->d * sizeof *h);
     for (int i = 0; i < b->used; i++)
         k->axpy(b->s->choice_weight[r * b->used + i], b->s->eout + b->s->slot[r * b->used + i] * b->d, h, b->d);
-    k->rms_norm(h, b->nl->post_ffn_norm_2, eps, h, b->d);
+    k->rms_norm(h, b->nl->post_ffn_norm_2, b->n->config->rms_eps, h, b->d);
     k->add(b->s->att + r * b->d, h, h, b->d);
-    k->rms_norm(h, b->nl->post_ffn_norm, eps, h, b->d);
-    k->add(x, h, x, b->d);
 }
 
 static void dense_row(void *ctx, int r, int thread) {
@@ -126,7 +117,8 @@ void clt_ffn_experts(clt_scratch *s, int l) {
     const clt_expert *x = b.nl->experts;
     clt_dense_mlp(s, l, s->att); /* att is free here and at least as wide as x */
     clt_rows_run(s, dense_row, &b, s->n);
-    clt_rows_run(s, router_row, &b, s->n);
+    /* The router reads the residual stream itself, through a norm without weight and a learned scale. */
+    clt_norm_rows(s, b.nl->router_scale);
     clt_linear_one(s, &b.nl->router, s->h, b.d, s->n, CLT_FINE, s->router, b.experts);
     clt_rows_run(s, choose_row, &b, s->n);
     sort_by_expert(&b);
@@ -139,4 +131,5 @@ void clt_ffn_experts(clt_scratch *s, int l) {
                      clt_precision_for((const clt_mat *[]){&x->down}, 1, CLT_COARSE));
     run_experts(&b, true);
     clt_rows_run(s, gather_row, &b, s->n);
+    clt_join_rows(s, b.nl->post_ffn_norm);
 }

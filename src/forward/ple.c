@@ -42,16 +42,6 @@ static void gate_row(void *ctx, int r, int thread) {
     n->k->gelu_mul(g, c->s->ple + ((int64_t)c->s->source[r] * n->config->layers + c->l) * p, g, p);
 }
 
-static void add_row(void *ctx, int r, int thread) {
-    (void)thread;
-    const apply_ctx *c = ctx;
-    const clt_net *n = c->s->net;
-    int64_t d = n->config->width;
-    float *h = c->s->h + r * d, *x = c->s->x + r * d;
-    n->k->rms_norm(h, n->layer[c->l].ple_norm, n->config->rms_eps, h, d);
-    n->k->add(x, h, x, d);
-}
-
 /* x += rms_w(Wp (gelu(Wg x) * ple[l])); no norm before the gate. */
 void clt_ple_apply(clt_scratch *s, int l) {
     const clt_net_layer *nl = &s->net->layer[l];
@@ -60,5 +50,5 @@ void clt_ple_apply(clt_scratch *s, int l) {
     clt_linear_one(s, &nl->ple_gate, s->x, d, s->n, CLT_FINE, s->gate, p);
     clt_rows_run(s, gate_row, &c, s->n);
     clt_linear_one(s, &nl->ple_proj, s->gate, p, s->n, CLT_FINE, s->h, d);
-    clt_rows_run(s, add_row, &c, s->n);
+    clt_join_rows(s, nl->ple_norm);
 }

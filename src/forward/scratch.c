@@ -10,8 +10,6 @@ typedef struct extents {
 
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
-static int64_t padded(int64_t cols) { return (cols + CLT_QBLOCK - 1) / CLT_QBLOCK * CLT_QBLOCK; }
-
 static extents measure(const clt_config *c) {
     extents x = {.width = c->width, .ple = (int64_t)c->layers * c->ple_dim, .experts = c->experts,
                  .used = c->experts_used, .expert_ffn = c->expert_ffn};
@@ -41,8 +39,8 @@ static float *cut_floats(cutter *c, int64_t count) { return cut(c, count, sizeof
 static void lay_out(clt_scratch *s, const clt_config *c, int threads, cutter *m) {
     extents e = measure(c);
     int64_t R = s->max_rows, xr = larger(R * e.used, R);
-    int64_t fine = padded(larger(larger(e.width, e.q), c->ple_dim)), inputs = larger(2 * R * fine, R * padded(e.ffn));
-    inputs = larger(inputs, xr * padded(larger(e.width, e.expert_ffn)));
+    int64_t fine = clt_padded(larger(larger(e.width, e.q), c->ple_dim)), inputs = larger(2 * R * fine, R * clt_padded(e.ffn));
+    inputs = larger(inputs, xr * clt_padded(larger(e.width, e.expert_ffn)));
     s->tile_queries = (int)larger(CLT_TILE_QUERIES, e.group);
     s->pos = cut(m, R, sizeof(int)), s->source = cut(m, R, sizeof(int)), s->group = cut(m, R, sizeof(clt_group));
     s->x = cut_floats(m, R * e.width), s->h = cut_floats(m, R * e.width);
