@@ -14,6 +14,7 @@
  * High bits: with 1, bit g of each byte is that of group g (one line); with 2, like low bits of 2. */
 #ifndef CLT_KERNELS_INTERNAL_H
 #define CLT_KERNELS_INTERNAL_H
+#include <string.h>
 #include "kernels/kernels.h"
 
 /* Loops over registers must vanish, or the registers become memory. Not under the sanitizers, whose checks at every access
@@ -80,6 +81,24 @@ CLT_INLINE int clt_layout_super(clt_layout l) { return clt_layout_head(l) + l.ru
 
 /* K rounded up to whole blocks: the row stride of clt_acts.q. */
 CLT_INLINE int64_t clt_acts_blocks(const clt_acts *a) { return (a->cols + CLT_QBLOCK - 1) / CLT_QBLOCK; }
+
+/* The frame of clt_kernels.quantize: hands every block of 32 numbers, the last one of a row filled up with zeros, to the
+ * level's own `block`. A constant `block` is inlined. */
+typedef void clt_quantize_block_fn(const float *x, int8_t *q, float *d, int16_t *sums);
+CLT_INLINE void clt_quantize_rows(clt_quantize_block_fn *block, const clt_acts *a, int64_t t0, int64_t t1) {
+    int64_t blocks = clt_acts_blocks(a), whole = a->cols / CLT_QBLOCK;
+
+    for (int64_t t = t0; t < t1; t++) {
+        const float *x = a->x + t * a->ldx;
+        for (int64_t b = 0; b < blocks; b++) {
+            int64_t at = t * blocks + b;
+            float tail[CLT_QBLOCK] = {0};
+            if (b == whole)
+                memcpy(tail, x + b * CLT_QBLOCK, (size_t)(a->cols % CLT_QBLOCK) * sizeof *x);
+            block(b == whole ? tail : x + b * CLT_QBLOCK, a->q + at * CLT_QBLOCK, a->d + at, a->sums + 2 * at);
+        }
+    }
+}
 
 /* Each level's share of the table. A level without its own function uses the one of the level below. */
 #define CLT_DECLARE_LEVEL(level)                                                                          \

@@ -1,6 +1,5 @@
 /* Activations to 8 bits for AVX2: the bits of quantize_scalar.c. */
 #include <immintrin.h>
-#include <string.h>
 #include "kernels/internal.h"
 
 static float largest_of(__m256 m) {
@@ -42,16 +41,5 @@ static void quantize_block(const float *x, int8_t *q, float *d, int16_t *sums) {
 }
 
 void clt_quantize_avx2(const clt_acts *a, int64_t t0, int64_t t1) {
-    int64_t blocks = clt_acts_blocks(a), whole = a->cols / CLT_QBLOCK;
-
-    for (int64_t t = t0; t < t1; t++) {
-        const float *x = a->x + t * a->ldx;
-        for (int64_t b = 0; b < blocks; b++) {
-            int64_t at = t * blocks + b;
-            float tail[CLT_QBLOCK] = {0};
-            if (b == whole)
-                memcpy(tail, x + b * CLT_QBLOCK, (size_t)(a->cols % CLT_QBLOCK) * sizeof *x);
-            quantize_block(b == whole ? tail : x + b * CLT_QBLOCK, a->q + at * CLT_QBLOCK, a->d + at, a->sums + 2 * at);
-        }
-    }
+    clt_quantize_rows(quantize_block, a, t0, t1);
 }

@@ -1,6 +1,5 @@
 /* Activations to 8 bits, the specification: rows of floats in, codes, scales and sums of codes out. */
 #include <math.h>
-#include <string.h>
 #include "kernels/internal.h"
 
 /* Adding and taking away 1.5 * 2^23 rounds |v| < 2^22 to the nearest integer, ties to even. NaN counts as zero. */
@@ -30,16 +29,5 @@ static void quantize_block(const float *x, int8_t *q, float *d, int16_t *sums) {
 }
 
 void clt_quantize_scalar(const clt_acts *a, int64_t t0, int64_t t1) {
-    int64_t blocks = clt_acts_blocks(a), whole = a->cols / CLT_QBLOCK;
-
-    for (int64_t t = t0; t < t1; t++) {
-        const float *x = a->x + t * a->ldx;
-        for (int64_t b = 0; b < blocks; b++) {
-            int64_t at = t * blocks + b;
-            float tail[CLT_QBLOCK] = {0};
-            if (b == whole)
-                memcpy(tail, x + b * CLT_QBLOCK, (size_t)(a->cols % CLT_QBLOCK) * sizeof *x);
-            quantize_block(b == whole ? tail : x + b * CLT_QBLOCK, a->q + at * CLT_QBLOCK, a->d + at, a->sums + 2 * at);
-        }
-    }
+    clt_quantize_rows(quantize_block, a, t0, t1);
 }
