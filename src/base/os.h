@@ -8,10 +8,11 @@
 
 double clt_now_ms(void);              /* monotonic */
 uint64_t clt_rss_peak_bytes(void);    /* VmHWM; 0 where unknown */
-uint64_t clt_memory_total_bytes(void);
-uint64_t clt_memory_available_bytes(void);
+uint64_t clt_memory_total_bytes(void);     /* of the machine, or a control group's limit; limits.h says more */
+uint64_t clt_memory_available_bytes(void); /* 0 = unknown or nothing */
 uint64_t clt_disk_free_bytes(const char *path);
 int clt_cores(void);                  /* physical cores this process may use, >= 1 */
+int clt_threads_default(void);        /* the fast ones among them, within a control group's quota; cores.h says more */
 bool clt_is_dir(const char *path);
 bool clt_is_file(const char *path);
 /* Whole small file into a buffer; refuses more than max_bytes (CLT_E_FILE). */
