@@ -100,6 +100,9 @@ CLT_INLINE void clt_quantize_rows(clt_quantize_block_fn *block, const clt_acts *
     }
 }
 
+/* pack.c: what clt_mat_pack does, row by row and number by number. */
+void clt_mat_pack_plain(clt_type t, int64_t rows, int64_t cols, const uint8_t *src, uint8_t *dst, int64_t p0, int64_t p1);
+
 /* Each level's share of the table. A level without its own function uses the one of the level below. */
 #define CLT_DECLARE_LEVEL(level)                                                                          \
     void clt_quantize_##level(const clt_acts *a, int64_t t0, int64_t t1);                                 \

@@ -1,4 +1,5 @@
-/* Packs matrices from file layout into panels (internal.h says how they look). Moves bits only; no arithmetic. */
+/* Packs matrices from file layout into panels (internal.h says how they look), in the obvious way: the specification of
+ * pack_fast.c, and the way of what that leaves over. Moves bits only; no arithmetic. */
 #include <string.h>
 #include "kernels/internal.h"
 #include "kernels/matmul.h"
@@ -109,7 +110,7 @@ static void pack_panel(clt_type t, int rows, int64_t cols, const uint8_t *src, s
     }
 }
 
-void clt_mat_pack(clt_type t, int64_t rows, int64_t cols, const uint8_t *src, uint8_t *dst, int64_t p0, int64_t p1) {
+void clt_mat_pack_plain(clt_type t, int64_t rows, int64_t cols, const uint8_t *src, uint8_t *dst, int64_t p0, int64_t p1) {
     size_t panel_bytes = clt_mat_panel_bytes(t, cols), row_bytes = clt_type_row_bytes(clt_type_get((uint32_t)t), cols);
 
     for (int64_t p = p0; p < p1; p++) {
