@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/mem.h"
@@ -250,24 +251,75 @@ static clt_status store_kv(const char *name, const char *value, int *out, clt_er
     return bad_value(err, name, value, "one of f32, f16, q8_0");
 }
 
+/* Splits "64-256+64" or "1-8*2" into its numbers; without a step it is 1. False if the text is no range. */
+static bool split_range(const char *item, long long *first, long long *last, char *mode, long long *step) {
+    char from[24] = "", to[24] = "", by[24] = "";
+    *mode = '+';
+    *step = 1;
+    if (strspn(item, "0123456789-+*") != strlen(item) ||
+        sscanf(item, "%23[0-9]-%23[0-9]%c%23[0-9]", from, to, mode, by) < 2) {
+        return false;
+    }
+    char canonical[80];
+    snprintf(canonical, sizeof(canonical), by[0] ? "%s-%s%c%s" : "%s-%s", from, to, *mode, by);
+    return !strcmp(canonical, item) && cli_read_int(from, 0, LLONG_MAX, first) && cli_read_int(to, 0, LLONG_MAX, last) &&
+           (!by[0] || cli_read_int(by, 0, LLONG_MAX, step));
+}
+
+static clt_status store_range(const cli_option *o, const char *name, const char *item, clt_ids *out, clt_err *err) {
+    enum { MOST = 1000 };
+    long long first, last, step;
+    char mode;
+    if (!split_range(item, &first, &last, &mode, &step)) {
+        return bad_value(err, name, item, "a number or a range such as 64-256+64 or 1-8*2");
+    }
+    if (first < (long long)o->min || last > (long long)o->max || first > last) {
+        return clt_fail(err, CLT_E_USAGE, "%s: the range '%s' does not rise within %g to %.0f", name, item, o->min, o->max);
+    }
+    if (mode == '*' ? step < 2 || first < 1 : step < 1) {
+        return clt_fail(err, CLT_E_USAGE, "%s: the range '%s' never reaches its end", name, item);
+    }
+    long long n = 0;
+    for (long long v = first; v <= last; v = mode == '*' ? v * step : v + step) {
+        if (++n > MOST) {
+            return clt_fail(err, CLT_E_USAGE, "%s: the range '%s' has more than %d values", name, item, MOST);
+        }
+        clt_ids_push(out, (int32_t)v);
+        if (step > last) {
+            break; /* the next value would be beyond the end, and might not fit */
+        }
+    }
+    return CLT_OK;
+}
+
+static clt_status store_item(const cli_option *o, const char *name, const char *item, clt_ids *out, clt_err *err) {
+    int v;
+    if (o->kind == CLI_K_INTS && strchr(item + (item[0] != 0), '-')) {
+        return store_range(o, name, item, out, err);
+    }
+    clt_status st = o->kind == CLI_K_KVS ? store_kv(name, item, &v, err) : store_int(o, name, item, &v, err);
+    if (!st) {
+        clt_ids_push(out, v);
+    }
+    return st;
+}
+
 /* Comma-separated items, each stored by the scalar kind that belongs to the list. */
 static clt_status store_list(const cli_option *o, const char *name, const char *value, clt_ids *out, clt_err *err) {
     const char *s = value;
     size_t before = out->len;
     for (bool more = true; more;) {
-        char item[32];
+        char item[64];
         size_t n = strcspn(s, ",");
-        int v;
         if (!n || n >= sizeof(item)) {
             return bad_value(err, name, value, "a list such as 1,2");
         }
         memcpy(item, s, n);
         item[n] = 0;
-        clt_status st = o->kind == CLI_K_KVS ? store_kv(name, item, &v, err) : store_int(o, name, item, &v, err);
+        clt_status st = store_item(o, name, item, out, err);
         if (st) {
             return st;
         }
-        clt_ids_push(out, v);
         more = s[n] == ',';
         s += n + more;
     }
@@ -301,6 +353,8 @@ static clt_status store_value(const cli_option *o, const char *name, const char 
         }
         *(const char **)field = value;
         return CLT_OK;
+    case CLI_K_PATHS:
+        return value[0] ? append_string(field, value, err) : bad_value(err, name, value, "a name: it is empty");
     case CLI_K_TEXT:
         *(const char **)field = value;
         return CLT_OK;
@@ -332,6 +386,7 @@ static clt_status store_value(const cli_option *o, const char *name, const char 
 static void set_defaults(cli_verb verb, cli_args *args) {
     *args = (cli_args){.verb = verb, .predict = -1, .reasoning_budget = -1, .repetitions = 5, .draft_max = 0};
     args->kv_k = args->kv_v = CULET_KV_F16;
+    args->format_err = args->suite = args->probe = -1;
     args->spec = verb == CLI_RUN || verb == CLI_CHAT ? CLI_SPEC_AUTO : CLI_SPEC_OFF;
     args->temperature = args->top_p = args->min_p = NAN;
     args->repeat_penalty = args->presence_penalty = args->frequency_penalty = NAN;
@@ -462,10 +517,11 @@ clt_status cli_args_set(cli_args *args, const char *name, const char *value, clt
 
 void cli_args_free(cli_args *args) {
     clt_ids *lists[] = {&args->bench_prompt, &args->bench_gen, &args->bench_pairs, &args->bench_depth, &args->bench_threads,
-                        &args->bench_batch, &args->bench_ubatch, &args->bench_kv_k, &args->bench_kv_v};
+                        &args->bench_batch, &args->bench_ubatch, &args->bench_kv_k, &args->bench_kv_v, &args->bench_rows};
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
         clt_ids_free(lists[i]);
     }
+    clt_free(args->bench_models.items);
     clt_free(args->prompts.items);
     clt_free(args->stops.items);
     clt_free(args->operands.items);

@@ -26,7 +26,7 @@ typedef enum cli_verb {
 
 typedef enum cli_stats { CLI_STATS_NONE, CLI_STATS_TEXT, CLI_STATS_JSON } cli_stats;
 typedef enum cli_spec { CLI_SPEC_OFF, CLI_SPEC_LOOKUP, CLI_SPEC_MTP, CLI_SPEC_AUTO } cli_spec; /* order of the choices */
-typedef enum cli_format { CLI_MD, CLI_CSV, CLI_JSON, CLI_JSONL } cli_format;                    /* order of the choices */
+typedef enum cli_format { CLI_MD, CLI_CSV, CLI_JSON, CLI_JSONL, CLI_SQL } cli_format;           /* order of the choices */
 
 typedef struct cli_strings {
     const char **items;
@@ -75,7 +75,14 @@ typedef struct cli_args {
 
     clt_ids bench_prompt, bench_gen, bench_pairs /* pp,tg,pp,tg… */, bench_depth, bench_threads, bench_batch, bench_ubatch;
     clt_ids bench_kv_k, bench_kv_v;   /* culet_kv_type */
-    int repetitions, format;          /* cli_format */
+    clt_ids bench_rows;               /* --rows */
+    cli_strings bench_models;         /* every -m of bench, in order */
+    int repetitions, delay_s, timeout_s; /* timeout_s: of each run of the other program; 0 = chosen from our own time */
+    int format, format_err;           /* cli_format; format_err -1 = none */
+    bool no_warmup, show_tests, profile, bandwidth, load, ttft, memory, sha256;
+    const char *compare;              /* a program or a file of earlier results */
+    int suite, probe;                 /* -1 = none; probe: cli_probe, the work of a process that bench started */
+    const char *since;                /* of a probe: when it was started, milliseconds of the monotonic clock */
 
     const char *absent;               /* first flag given whose feature this version lacks */
 } cli_args;
@@ -85,6 +92,7 @@ typedef enum cli_kind {
     CLI_K_FLAG,    /* bool: no value */
     CLI_K_TEXT,    /* const char *: any text, empty included */
     CLI_K_PATH,    /* const char *: not empty */
+    CLI_K_PATHS,   /* cli_strings: appended, not empty */
     CLI_K_TEXTS,   /* cli_strings: appended */
     CLI_K_INT,     /* int within min..max */
     CLI_K_REAL,    /* float within min..max */
@@ -93,7 +101,7 @@ typedef enum cli_kind {
     CLI_K_CHOICE,  /* int: index of the value within `value`, a list such as "off|on" */
     CLI_K_KV,      /* int: culet_kv_type */
     CLI_K_STATS,   /* int: cli_stats; value optional and only with "=" */
-    CLI_K_INTS,    /* clt_ids: comma-separated list, appended */
+    CLI_K_INTS,    /* clt_ids: comma-separated list, appended; ranges A-B, A-B+STEP, A-B*FACTOR */
     CLI_K_PAIRS,   /* clt_ids: "PP,TG", appended */
     CLI_K_KVS,     /* clt_ids: comma-separated culet_kv_type, appended */
     CLI_K_ABSENT,  /* a feature of a later version; with or without a value, as `value` says */

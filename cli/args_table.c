@@ -8,7 +8,7 @@
 #define GENERATE (V(RUN) | V(CHAT))
 #define EVALUATE (GENERATE | V(LOGITS) | V(SCORE))
 #define TEXTS (V(RUN) | V(TOKENIZE) | V(LOGITS) | V(SCORE))
-#define MODEL (EVALUATE | V(TOKENIZE) | V(DETOKENIZE) | V(RENDER) | V(SHOW) | V(BENCH))
+#define MODEL (EVALUATE | V(TOKENIZE) | V(DETOKENIZE) | V(RENDER) | V(SHOW))
 #define EVERY ((1u << CLI_VERBS) - 1)
 #define AT(field) offsetof(cli_args, field)
 #define LATER(names, verbs, value) {names, verbs, CLI_K_ABSENT, 0, 0, 0, value, NULL}
@@ -16,6 +16,8 @@
 const cli_option cli_options[] = {
     {"-m --model", MODEL, CLI_K_PATH, AT(model), 0, 0, "MODEL",
      "a GGUF file, a Hugging Face folder, or a name in the model folder"},
+    {"-m --model", V(BENCH), CLI_K_PATHS, AT(bench_models), 0, 0, "MODEL",
+     "as elsewhere; may be given several times: each is measured"},
     {"--chat-template-file", GENERATE | V(RENDER) | V(SHOW), CLI_K_PATH, AT(chat_template_file), 0, 0, "FILE",
      "use this chat template instead of the model's own"},
 
@@ -94,8 +96,33 @@ const cli_option cli_options[] = {
     {"-ctv --cache-type-v", V(BENCH), CLI_K_KVS, AT(bench_kv_v), 0, 0, "f32|f16|q8_0,…",
      "type of the values in the cache (f16)"},
     {"-r --repetitions", V(BENCH), CLI_K_INT, AT(repetitions), 1, 100000, "N",
-     "timed runs of each test, after one warm-up (5)"},
-    {"-o --output", V(BENCH), CLI_K_CHOICE, AT(format), 0, 0, "md|csv|json|jsonl", "output format (md)"},
+     "timed runs of each test, pairs of --compare, processes of --load (5)"},
+    {"--no-warmup", V(BENCH), CLI_K_FLAG, AT(no_warmup), 0, 0, NULL, "no untimed run before the timed ones"},
+    {"--delay", V(BENCH), CLI_K_INT, AT(delay_s), 0, 86400, "N", "seconds of rest before each test (0)"},
+    {"--progress", V(BENCH), CLI_K_FLAG, AT(show_tests), 0, 0, NULL, "name each test on standard error as it begins"},
+    {"-o --output", V(BENCH), CLI_K_CHOICE, AT(format), 0, 0, "md|csv|json|jsonl|sql", "output format (md)"},
+    {"-oe --output-err", V(BENCH), CLI_K_CHOICE, AT(format_err), 0, 0, "md|csv|json|jsonl|sql",
+     "the same results also on standard error"},
+    {"--sha256", V(BENCH), CLI_K_FLAG, AT(sha256), 0, 0, NULL,
+     "digest of the whole model file instead of samples of it (a second per 1.4 GB)"},
+    {"--profile", V(BENCH), CLI_K_FLAG, AT(profile), 0, 0, NULL, "time per stage of each test, from one more run"},
+    {"--bandwidth", V(BENCH), CLI_K_FLAG, AT(bandwidth), 0, 0, NULL,
+     "measure the memory's bandwidth before and after; how near to it generation came"},
+    {"--rows", V(BENCH), CLI_K_INTS, AT(bench_rows), 1, 512, "N,…",
+     "one pass over N rows with the logits of each, beside one row's memory time"},
+    {"--load", V(BENCH), CLI_K_FLAG, AT(load), 0, 0, NULL,
+     "start of the process to its first token, file in the page cache and not"},
+    {"--ttft", V(BENCH), CLI_K_FLAG, AT(ttft), 0, 0, NULL,
+     "time to the first token of 28 and 512 tokens and of second turns: median and 95th percentile"},
+    {"--memory", V(BENCH), CLI_K_FLAG, AT(memory), 0, 0, NULL,
+     "peak resident memory of a process: load, 512-token prompt, 128 tokens, context 2048"},
+    {"--compare", V(BENCH), CLI_K_PATH, AT(compare), 0, 0, "PROGRAM|FILE",
+     "beside another program (-m -p -n -t -r -o json), run in turns, or earlier results"},
+    {"--timeout", V(BENCH), CLI_K_INT, AT(timeout_s), 0, 1 << 20, "N",
+     "seconds for each run of that program; 0 = 10 minutes and 20 times our own (0)"},
+    {"--suite", V(BENCH), CLI_K_CHOICE, AT(suite), 0, 0, "published", "the published systems' tables with ours beside them"},
+    {"--probe", V(BENCH), CLI_K_CHOICE, AT(probe), 0, 0, "first|text|reply", NULL},
+    {"--since", V(BENCH), CLI_K_TEXT, AT(since), 0, 0, "MS", NULL},
 
     {"--json", V(RUN) | V(TOKENIZE) | V(LOGITS) | V(SCORE) | V(SHOW) | V(LS) | V(DOCTOR), CLI_K_FLAG, AT(json), 0, 0, NULL,
      "write one JSON document"},
@@ -117,9 +144,7 @@ const cli_option cli_options[] = {
     LATER("--predict-file", GENERATE, "FILE"),
     LATER("--verify-spec", GENERATE, NULL),
     LATER("--quantize-on-load", EVALUATE | V(BENCH), "TYPE"),
-    LATER("--profile", EVALUATE | V(BENCH), NULL),
+    LATER("--profile", EVALUATE, NULL),
     LATER("--pack-cache", EVALUATE | V(BENCH), NULL),
-    LATER("--compare", V(BENCH), "PROGRAM|FILE"),
-    LATER("--suite", V(BENCH), "NAME"),
 };
 const size_t cli_n_options = sizeof(cli_options) / sizeof(cli_options[0]);

@@ -1,142 +1,36 @@
-/* culet bench: evaluates prompts and single tokens of random ids and times them. Sampling and text are not part of it.
- *
- * A test is a point of the grid: depth tokens first (not timed), then n_prompt tokens at once, then n_gen tokens one by one.
- */
+/* culet bench: reads its flags, fills in what was not given, and hands on to what was asked for. Measures nothing itself. */
 #include "bench.h"
-#include <time.h>
+#include <math.h>
 #include "base/mem.h"
-#include "base/os.h"
-#include "base/random.h"
 #include "open.h"
 #include "out.h"
-#include "signals.h"
 #include "verbs.h"
 
-typedef struct bench {
-    const cli_args *args;
-    culet_engine *engine;
-    int engine_threads;      /* what it was opened with */
-    cli_bench_report report;
-    double *ms;              /* [repetitions] */
-} bench;
-
-/* ---- one test ---- */
-
-/* The same ids in every run and on every machine. */
-static bool random_ids(const culet_model_info *info, size_t n, clt_ids *out) {
-    clt_ids_push(out, info->bos_id);
-    for (size_t i = 1; i < n; i++) {
-        clt_ids_push(out, (int32_t)(clt_random_u64(1, i, 0) % (uint64_t)info->vocab));
-    }
-    return !out->failed;
-}
-
-/* One run; *ms = time of everything behind the depth. */
-static culet_status run_once(culet_session *s, const cli_bench_test *t, const clt_ids *ids, double *ms, culet_error *err) {
-    size_t depth = (size_t)t->n_depth, n_prompt = (size_t)t->n_prompt;
-    culet_status st = depth ? culet_session_sync(s, ids->data, depth, NULL, err) : culet_session_rewind(s, 0, err);
-    double start = clt_now_ms();
-    if (!st && n_prompt) {
-        st = culet_session_extend(s, ids->data + depth, n_prompt, err);
-    }
-    for (int i = 0; i < t->n_gen && !st; i++) {
-        st = culet_session_extend(s, ids->data + depth + n_prompt + (size_t)i, 1, err);
-    }
-    *ms = clt_now_ms() - start;
-    return st;
-}
-
-/* One warm-up, then the timed runs. */
-static int run_all(bench *b, culet_session *s, const cli_bench_test *t, const clt_ids *ids) {
-    culet_error failure = {0};
-    cli_signals_hold(s);
-    culet_status st = CULET_OK;
-    for (int i = -1; i < b->args->repetitions && !st; i++) {
-        double ms;
-        st = run_once(s, t, ids, &ms, &failure);
-        if (i >= 0) {
-            b->ms[i] = ms;
-        }
-        cli_progress("bench", (double)(i + 2) / (double)(b->args->repetitions + 1));
-    }
-    cli_signals_release();
-    cli_progress_end();
-    if (cli_signals_caught()) {
-        return cli_signals_exit();
-    }
-    return st ? cli_fail_engine(&failure) : 0;
-}
-
-static int open_engine(bench *b, int threads) {
-    if (b->engine && b->engine_threads == threads) {
-        return 0;
-    }
-    culet_engine_close(b->engine);
-    b->engine = NULL;
-    b->engine_threads = threads;
-    return cli_open_engine(b->args, CULET_OPEN_FULL, threads, &b->engine);
-}
-
-static int run_test(bench *b, const cli_bench_test *t) {
-    culet_session *s = NULL;
-    clt_ids ids = {0};
-    size_t wanted = (size_t)t->n_depth + (size_t)t->n_prompt + (size_t)t->n_gen;
-    int code = open_engine(b, t->threads);
-    if (code) {
-        return code;
-    }
-    cli_args args = *b->args;
-    args.context = args.context ? args.context : (int)(wanted < INT_MAX ? wanted : INT_MAX);
-    args.batch = t->batch;
-    args.ubatch = t->ubatch;
-    args.kv_k = t->kv_k;
-    args.kv_v = t->kv_v;
-    cli_bench_result result = {.test = *t, .info = culet_engine_info(b->engine), .ms = b->ms, .n = b->args->repetitions};
-    time_t now = time(NULL);
-    struct tm utc;
-    strftime(result.time, sizeof(result.time), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
-    code = cli_open_session(&args, b->engine, wanted, &s);
-    if (!code && !random_ids(result.info, wanted, &ids)) {
-        code = cli_failf(CLT_E_MEMORY, "bench: out of memory for %zu ids", wanted);
-    }
-    if (!code) {
-        code = run_all(b, s, t, &ids);
-    }
-    if (!code) {
-        cli_bench_row(&b->report, &result);
-    }
-    clt_ids_free(&ids);
-    culet_session_close(s);
-    return code;
-}
-
-/* ---- the grid ---- */
+/* ---- the grid's points ---- */
 
 /* Prompts alone, generation alone, then pairs, as llama-bench orders them. */
-static int run_lengths(bench *b, cli_bench_test t) {
-    const cli_args *args = b->args;
+static int each_length(const cli_args *args, cli_bench_test t, int (*fn)(void *, const cli_bench_test *), void *user) {
     int code = 0;
     for (size_t i = 0; i < args->bench_prompt.len && !code; i++) {
         t.n_prompt = args->bench_prompt.data[i];
         t.n_gen = 0;
-        code = t.n_prompt ? run_test(b, &t) : 0;
+        code = t.n_prompt ? fn(user, &t) : 0;
     }
     for (size_t i = 0; i < args->bench_gen.len && !code; i++) {
         t.n_prompt = 0;
         t.n_gen = args->bench_gen.data[i];
-        code = t.n_gen ? run_test(b, &t) : 0;
+        code = t.n_gen ? fn(user, &t) : 0;
     }
     for (size_t i = 0; i + 1 < args->bench_pairs.len && !code; i += 2) {
         t.n_prompt = args->bench_pairs.data[i];
         t.n_gen = args->bench_pairs.data[i + 1];
-        code = t.n_prompt || t.n_gen ? run_test(b, &t) : 0;
+        code = t.n_prompt || t.n_gen ? fn(user, &t) : 0;
     }
     return code;
 }
 
 /* Every combination of the other lists: the digits of one running number, the last list fastest. */
-static int run_grid(bench *b) {
-    const cli_args *a = b->args;
+int cli_bench_each(const cli_args *a, int (*fn)(void *user, const cli_bench_test *t), void *user) {
     const clt_ids *lists[] = {&a->bench_threads, &a->bench_depth, &a->bench_batch,
                               &a->bench_ubatch,  &a->bench_kv_k,  &a->bench_kv_v};
     enum { LISTS = sizeof(lists) / sizeof(lists[0]) };
@@ -151,59 +45,131 @@ static int run_grid(bench *b) {
         for (size_t l = LISTS; l-- > 0; rest /= lists[l]->len) {
             value[l] = lists[l]->data[rest % lists[l]->len];
         }
-        code = run_lengths(b, (cli_bench_test){.threads = value[0],
-                                               .n_depth = value[1],
-                                               .batch = value[2],
-                                               .ubatch = value[3],
-                                               .kv_k = value[4],
-                                               .kv_v = value[5]});
+        cli_bench_test t = {.threads = value[0], .n_depth = value[1], .batch = value[2],
+                            .ubatch = value[3],  .kv_k = value[4],    .kv_v = value[5]};
+        code = each_length(a, t, fn, user);
     }
     return code;
 }
 
-static void default_to(clt_ids *list, int value) {
-    if (!list->len) {
-        clt_ids_push(list, value);
-    }
+/* ---- bandwidth ---- */
+
+int cli_bench_measure_bandwidth(int threads, clt_bandwidth *out) {
+    clt_err err;
+    clt_err_clear(&err);
+    return clt_bandwidth_measure(threads, 0, out, &err) ? cli_fail(&err) : 0;
 }
 
-int cli_bench(const cli_args *given) {
-    cli_args args = *given;
-    bench b = {.args = &args, .report = {.format = given->format}};
-    int code = cli_check_operands(given, 0);
-    if (code) {
-        return code;
+double cli_bench_limit_gb_s(const cli_bench_limit *l) {
+    return l->known ? fmax(l->before.plain_gb_s, l->after.plain_gb_s) : NAN;
+}
+
+/* ---- flags ---- */
+
+static bool measures(const cli_args *a) {
+    return a->load || a->ttft || a->memory || a->bench_rows.len;
+}
+
+/* What cannot be asked for together. */
+static int check_modes(const cli_args *a) {
+    const char *chosen = NULL;
+    const struct {
+        bool given;
+        const char *name;
+    } modes[] = {
+        {a->compare != NULL, "--compare"}, {a->suite >= 0, "--suite"}, {a->load, "--load"},
+        {a->ttft, "--ttft"},               {a->memory, "--memory"},    {a->bench_rows.len > 0, "--rows"},
+    };
+    for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+        bool alone = i < 2;
+        if (modes[i].given && chosen) {
+            return cli_failf(CLT_E_USAGE, "%s: not together with %s", modes[i].name, chosen);
+        }
+        chosen = modes[i].given && alone ? modes[i].name : chosen;
     }
-    /* The lists belong to `given`, whose caller frees them: defaults are put into copies. */
-    clt_ids *lists[] = {&args.bench_prompt, &args.bench_gen, &args.bench_threads, &args.bench_depth, &args.bench_batch,
-                        &args.bench_ubatch, &args.bench_kv_k, &args.bench_kv_v};
-    const int defaults[] = {512, 128, 0, 0, 2048, 512, CULET_KV_F16, CULET_KV_F16};
-    enum { LISTS = sizeof(lists) / sizeof(lists[0]) };
-    bool added[LISTS];
+    if (chosen && a->profile) {
+        return cli_failf(CLT_E_USAGE, "--profile: not together with %s", chosen);
+    }
+    if (a->suite >= 0 && a->format != CLI_MD && a->format != CLI_JSON && a->format != CLI_JSONL) {
+        return cli_failf(CLT_E_USAGE, "--output: --suite is written as md, json or jsonl");
+    }
+    if (a->profile && (a->format == CLI_CSV || a->format == CLI_SQL)) {
+        return cli_failf(CLT_E_USAGE, "--output: --profile is written as md, json or jsonl");
+    }
+    if (a->timeout_s && !a->compare) {
+        return cli_failf(CLT_E_USAGE, "--timeout: it is the limit of the program given by --compare");
+    }
+    return 0;
+}
+
+static int run_mode(cli_bench_run *b) {
+    const cli_args *a = b->args;
+    if (a->compare) {
+        return cli_bench_compare(b);
+    }
+    if (a->suite >= 0) {
+        return cli_bench_suite(b);
+    }
+    bool lengths = a->bench_prompt.len || a->bench_gen.len || a->bench_pairs.len;
+    int code = lengths ? cli_bench_grid(b) : 0;
+    return !code && measures(a) ? cli_bench_measure(b) : code;
+}
+
+/* Fills the lists that were not given. Those belong to the caller's arguments; `added` says which are ours. */
+enum { LISTS = 8 };
+static int add_defaults(cli_args *a, bool added[LISTS]) {
+    clt_ids *lists[LISTS] = {&a->bench_prompt, &a->bench_gen,    &a->bench_threads, &a->bench_depth,
+                             &a->bench_batch,  &a->bench_ubatch, &a->bench_kv_k,    &a->bench_kv_v};
+    static const int defaults[LISTS] = {512, 128, 0, 0, 2048, 512, CULET_KV_F16, CULET_KV_F16};
+    /* Where only pairs or other measurements were asked for, the usual lengths would be a surprise. */
+    bool only_others = a->bench_pairs.len || measures(a);
+    bool failed = false;
     for (size_t i = 0; i < LISTS; i++) {
-        bool lengths = i < 2 && given->bench_pairs.len; /* only the pairs were asked for */
-        added[i] = !lists[i]->len && !lengths;
+        added[i] = !lists[i]->len && !(i < 2 && only_others);
         if (added[i]) {
-            default_to(lists[i], defaults[i]);
-            code = lists[i]->failed ? cli_failf(CLT_E_MEMORY, "bench: out of memory") : code;
+            clt_ids_push(lists[i], defaults[i]);
+            failed |= lists[i]->failed;
         }
     }
-    b.ms = clt_calloc((size_t)args.repetitions, sizeof(*b.ms));
-    if (!code && !b.ms) {
-        code = cli_failf(CLT_E_MEMORY, "bench: out of memory for %d times", args.repetitions);
-    }
-    if (!code) {
-        code = run_grid(&b);
-    }
-    if (!code) {
-        cli_bench_end(&b.report);
-    }
+    return failed ? cli_failf(CLT_E_MEMORY, "bench: out of memory") : 0;
+}
+
+static void drop_defaults(cli_args *a, const bool added[LISTS]) {
+    clt_ids *lists[LISTS] = {&a->bench_prompt, &a->bench_gen,    &a->bench_threads, &a->bench_depth,
+                             &a->bench_batch,  &a->bench_ubatch, &a->bench_kv_k,    &a->bench_kv_v};
     for (size_t i = 0; i < LISTS; i++) {
         if (added[i]) {
             clt_ids_free(lists[i]);
         }
     }
-    clt_free(b.ms);
-    culet_engine_close(b.engine);
+}
+
+int cli_bench(const cli_args *given) {
+    static const char *default_model[1] = {NULL};
+    cli_args args = *given;
+    bool added[LISTS] = {false};
+    cli_bench_run b = {.args = &args, .out = {.format = given->format}, .has_err = given->format_err >= 0};
+    b.err = (cli_records){.format = given->format_err, .to_err = true};
+    int code = cli_check_operands(given, 0);
+    code = code ? code : check_modes(given);
+    if (code) {
+        return code;
+    }
+    if (!args.bench_models.n) {
+        args.bench_models = (cli_strings){default_model, 1};
+    }
+    args.model = args.bench_models.items[0];
+    code = add_defaults(&args, added);
+    if (!code && args.probe >= 0) {
+        code = cli_bench_probe(&args);
+    } else if (!code) {
+        code = run_mode(&b);
+        if (!code) {
+            cli_records_end(&b.out);
+            cli_records_end(&b.err);
+        }
+    }
+    drop_defaults(&args, added);
+    cli_bench_model_free(&b.model);
     return code;
 }

@@ -11,6 +11,7 @@
 static volatile sig_atomic_t caught;
 static volatile sig_atomic_t waiting;       /* chat waits for a line */
 static culet_session *volatile held;
+static volatile sig_atomic_t group;         /* processes that we started and wait for */
 static int wake[2] = {-1, -1};
 
 static void on_signal(int sig) {
@@ -22,6 +23,9 @@ static void on_signal(int sig) {
     } else if (s && !caught) {
         culet_session_cancel(s);
     } else {
+        if (group > 0) {
+            kill(-group, SIGKILL);
+        }
         _exit(128 + sig);
     }
     caught = sig;
@@ -44,6 +48,10 @@ void cli_signals_hold(culet_session *s) {
 
 void cli_signals_release(void) {
     held = NULL;
+}
+
+void cli_signals_group(int id) {
+    group = id;
 }
 
 int cli_signals_caught(void) {

@@ -10,6 +10,8 @@ void cli_signals_init(void);
 /* From here to cli_signals_release a signal cancels `s`. */
 void cli_signals_hold(culet_session *s);
 void cli_signals_release(void);
+/* From here on a signal that ends us also ends this group of processes; 0 = none. */
+void cli_signals_group(int id);
 /* The signal caught since the last cli_signals_clear, or 0. */
 int cli_signals_caught(void);
 void cli_signals_clear(void);

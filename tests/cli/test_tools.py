@@ -1,4 +1,4 @@
-"""tokenize, detokenize, render, logits, score, show, bench: what the model sees and how it is measured."""
+"""tokenize, detokenize, render, logits, score, show: what the model sees."""
 import json
 import os
 
@@ -222,26 +222,3 @@ def test_show(culet, models, model):
         assert {"name", "type", "shape", "offset", "bytes"} <= set(tensor)
     text = culet("show", models / model)
     assert text.code == 0 and doc["tensors"][0]["name"].encode() in text.out and text.err == ""
-
-
-# ---- bench
-
-def test_bench(culet, models):
-    args = ["bench", "-m", models / "tiny-gemma3", "-p", "8,16", "-n", "4", "-pg", "8,2", "-d", "0,5", "-r", 3, "-t", 1, "-ctk", "f32,f16"]
-    rows = culet(*args, "-o", "json").json()
-    assert [(r["n_prompt"], r["n_gen"], r["n_depth"], r["type_k"]) for r in rows] == [
-        (p, n, d, k) for d in (0, 5) for k in ("f32", "f16") for p, n in ((8, 0), (16, 0), (0, 4), (8, 2))]
-    for r in rows:
-        assert len(r["samples_ts"]) == len(r["samples_ns"]) == 3 and r["n_threads"] == 1
-        assert min(r["samples_ts"]) <= r["avg_ts"] <= max(r["samples_ts"]) and r["stddev_ts"] >= 0
-    lines = culet(*args, "-o", "jsonl").out.splitlines()
-    assert [json.loads(line)["test"] for line in lines[:4]] == ["pp8", "pp16", "tg4", "pp8+tg2"]
-    assert culet(*args, "-o", "csv").out.count(b"\n") == len(rows) + 1
-    table = culet(*args).out.decode()
-    assert table.count("\n") == len(rows) + 2 and "pp8 @ d5" in table
-
-
-def test_bench_defaults_and_features(culet, models):
-    rows = culet("bench", "-m", models / "tiny-gemma3", "-r", 1, "-o", "json").json()
-    assert [(r["n_prompt"], r["n_gen"]) for r in rows] == [(512, 0), (0, 128)]
-    assert culet("bench", "--compare", "x").code == 6

@@ -55,7 +55,7 @@ def test_later_commands(culet, verb):
     (["run", "--think", "maybe", "-p", "x"], "--think"), (["run", "-ctk", "f17", "-p", "x"], "-ctk"),
     (["run", "--spec-draft-n-max", "33", "-p", "x"], "--spec-draft-n-max"), (["run", "--stats=xml", "-p", "x"], "--stats"),
     (["logits", "--ids", "1"], "--out"), (["detokenize"], "--ids"), (["ls", "extra"], "extra"), (["bench", "-r", "0"], "-r"),
-    (["bench", "-p", "1,"], "-p"), (["bench", "-pg", "1,2,3"], "-pg"), (["bench", "-o", "sql"], "-o"),
+    (["bench", "-p", "1,"], "-p"), (["bench", "-pg", "1,2,3"], "-pg"), (["bench", "-o", "xml"], "-o"),
 ])
 def test_usage_errors(culet, args, word):
     r = culet(*args)
