@@ -20,6 +20,12 @@ void clt_attn_finish_scalar(int64_t head_dim, float l, float *o);
 void clt_attn_finish_avx2(int64_t head_dim, float l, float *o);
 void clt_attn_merge_avx512(int64_t head_dim, float *m, float *l, float *o, float m2, float l2, const float *o2);
 void clt_attn_finish_avx512(int64_t head_dim, float l, float *o);
+void clt_kv_store_neon(clt_kv_types t, int64_t head_dim, uint8_t *k_chunk, uint8_t *v_chunk, int slot, const float *k,
+                       const float *v);
+void clt_attn_chunk_neon(clt_kv_types t, int64_t head_dim, const clt_kv_chunk *c, const float *q, int64_t ldq, int R,
+                         const int *lo, const int *hi, float scale, float *m, float *l, float *o, int64_t ldo);
+void clt_attn_merge_neon(int64_t head_dim, float *m, float *l, float *o, float m2, float l2, const float *o2);
+void clt_attn_finish_neon(int64_t head_dim, float l, float *o);
 
 /* The part of a merge that is one number per query: updates m and l, and says what is to be done with o:
  * nothing, o = o2, or o = fma(o2, take, o * keep). */

@@ -112,10 +112,14 @@ void clt_mat_pack_plain(clt_type t, int64_t rows, int64_t cols, const uint8_t *s
 CLT_DECLARE_LEVEL(scalar);
 CLT_DECLARE_LEVEL(avx2);
 CLT_DECLARE_LEVEL(avx512vnni);
+CLT_DECLARE_LEVEL(neon);
+CLT_DECLARE_LEVEL(dotprod);
+CLT_DECLARE_LEVEL(i8mm);
 void clt_vec_fill_avx512(clt_kernels *k);
 #undef CLT_DECLARE_LEVEL
 /* The float types of a level's clt_matmul. */
 void clt_matmul_floats_avx2(const clt_mat *m, const clt_acts *a, int64_t T, float *y, int64_t ldy, int64_t p0, int64_t p1);
 void clt_matmul_floats_avx512(const clt_mat *m, const clt_acts *a, int64_t T, float *y, int64_t ldy, int64_t p0, int64_t p1);
+void clt_matmul_floats_neon(const clt_mat *m, const clt_acts *a, int64_t T, float *y, int64_t ldy, int64_t p0, int64_t p1);
 
 #endif
