@@ -7,7 +7,6 @@
 #define CLI_BENCH_H
 #include "args.h"
 #include "base/bandwidth.h"
-#include "child.h"
 #include "records.h"
 
 typedef enum cli_probe { CLI_PROBE_FIRST, CLI_PROBE_TEXT, CLI_PROBE_REPLY } cli_probe; /* order of the choices */
@@ -75,8 +74,6 @@ int cli_bench_probe(const cli_args *args);
 
 /* Calls fn for every test of the grid, in llama-bench's order, until it returns a code. */
 int cli_bench_each(const cli_args *args, int (*fn)(void *user, const cli_bench_test *t), void *user);
-/* Appends the flags that a process of ours inherits, whatever it measures. */
-void cli_bench_forward(const cli_args *a, cli_words *w);
 /* Two lines of the same bandwidth, measured at different times, and how near to it generation came. */
 typedef struct cli_bench_limit {
     clt_bandwidth before, after;

@@ -8,10 +8,11 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include "base/mem.h"
 #include "base/os.h"
 #include "bench.h"
 #include "bench_read.h"
-#include "child.h"
+#include "bench_spawn.h"
 #include "open.h"
 #include "out.h"
 
@@ -83,11 +84,6 @@ static void add_flags(const comparison *c, int repetitions, cli_words *w) {
 static void our_words(const comparison *c, int repetitions, cli_words *w) {
     cli_words_add(w, SELF);
     cli_words_add(w, "bench");
-    cli_words_add(w, "-q");
-    if (c->args.context) {
-        cli_words_add(w, "-c");
-        cli_words_addf(w, "%d", c->args.context);
-    }
     cli_bench_forward(&c->args, w);
     add_flags(c, repetitions, w);
 }
@@ -139,10 +135,9 @@ static int judge(const comparison *c, cli_child *run, double limit_ms) {
     return 0;
 }
 
-static int read_results(const comparison *c, const char *text, size_t len, const char *what, cli_seen_list *seen) {
+static int read_results(const char *text, size_t len, const char *what, cli_seen_list *seen) {
     clt_err err;
     clt_err_clear(&err);
-    (void)c;
     clt_status st = cli_seen_read(text, len, what, seen, &err);
     if (st == CLT_E_FAILED) {
         clt_hint(&err, "expected is what llama-bench -o json writes: an array of objects with n_prompt, n_gen and avg_ts");
@@ -165,7 +160,7 @@ static int run_ours(comparison *c, int repetitions, cli_seen_list *seen) {
                                              strsignal(run.signal));
     }
     if (!code) {
-        code = read_results(c, run.out.data ? run.out.data : "", run.out.len, "bench: our own run", seen);
+        code = read_results(run.out.data ? run.out.data : "", run.out.len, "bench: our own run", seen);
     }
     cli_child_free(&run);
     cli_words_free(&words);
@@ -187,7 +182,7 @@ static int run_theirs(comparison *c, cli_seen_list *seen) {
     code = code ? code : judge(c, &run, limit_ms);
     if (!code) {
         snprintf(what, sizeof(what), "bench: --compare %.200s: its output", c->other);
-        code = read_results(c, run.out.data ? run.out.data : "", run.out.len, what, seen);
+        code = read_results(run.out.data ? run.out.data : "", run.out.len, what, seen);
     }
     cli_child_free(&run);
     cli_words_free(&words);
@@ -222,15 +217,15 @@ static int match(const comparison *c, const cli_seen_list *seen, const char *who
         }
         if (!found[i]) {
             cli_bench_test_name(t, name, sizeof(name));
-            code = cli_failf(CLT_E_FAILED, "bench: --compare %s: no result for %s with %d threads among its %zu", whose, name,
-                             t->threads, seen->n);
+            code = cli_failf(CLT_E_FAILED, "bench: --compare %s: no result for %s with %d threads among its %zu", whose,
+                             name, t->threads, seen->n);
         }
     }
     for (size_t k = 0; k < seen->n && !code && !more; k++) {
         if (!used[k]) {
             seen_name(&seen->items[k], name, sizeof(name));
-            code = cli_failf(CLT_E_FAILED, "bench: --compare %s: a result that was not asked for: %s with %lld threads", whose,
-                             name, (long long)seen->items[k].n_threads);
+            code = cli_failf(CLT_E_FAILED, "bench: --compare %s: a result that was not asked for: %s with %lld threads",
+                             whose, name, (long long)seen->items[k].n_threads);
         }
     }
     clt_free(used);
@@ -332,8 +327,23 @@ static void put_result(const comparison *c, const cli_bench_test *t, const summa
     cli_bench_put(c->b, &r);
 }
 
-static int compare_program(comparison *c, cli_seen **ours, cli_seen **theirs) {
+/* Told before our own runs, which may take minutes. */
+static int check_program(const comparison *c) {
+    cli_words words = {0};
+    their_words(c, &words);
     int code = 0;
+    if (words.failed) {
+        code = cli_failf(CLT_E_MEMORY, "bench: out of memory");
+    } else if (!cli_child_exists(words.items[0])) {
+        code = cli_failf(CLT_E_FAILED, "bench: --compare %s: neither a program that can be started nor a file of results",
+                         c->other);
+    }
+    cli_words_free(&words);
+    return code;
+}
+
+static int compare_program(comparison *c, cli_seen **ours, cli_seen **theirs) {
+    int code = check_program(c);
     for (size_t pair = 0; pair < c->pairs && !code; pair++) {
         code = run_pair(c, pair, ours, theirs);
     }
@@ -361,7 +371,7 @@ static int compare_file(comparison *c, cli_seen **ours, cli_seen **theirs) {
     if (clt_read_file(c->other, 64 << 20, &text, &err)) {
         code = cli_failf(CLT_E_FAILED, "bench: --compare %s", err.text);
     }
-    code = code ? code : read_results(c, text.data, text.len, c->other, &b);
+    code = code ? code : read_results(text.data, text.len, c->other, &b);
     code = code ? code : match(c, &b, c->other, true, theirs);
     if (!code) {
         cli_progress("compare", 0);
@@ -372,8 +382,8 @@ static int compare_file(comparison *c, cli_seen **ours, cli_seen **theirs) {
     if (!code) {
         snprintf(c->commit, sizeof(c->commit), "%s", theirs[0]->commit);
         bool moved = ours[0]->cpu[0] && theirs[0]->cpu[0] && strcmp(ours[0]->cpu, theirs[0]->cpu);
-        cli_bench_sayf(c->b, "Beside the earlier results in %s%s%s%s. Not interleaved: the machine may have changed since%s%s%s. "
-                             "Medians; ratio = culet / earlier, range from the extremes of both.",
+        cli_bench_sayf(c->b, "Beside the earlier results in %s%s%s%s. Not interleaved: the machine may have changed "
+                             "since%s%s%s. Medians; ratio = culet / earlier, range from the extremes of both.",
                        c->other, c->commit[0] ? " (commit " : "", c->commit, c->commit[0] ? ")" : "",
                        moved ? ", and they are of another processor (" : "", moved ? theirs[0]->cpu : "", moved ? ")" : "");
     }
@@ -446,17 +456,6 @@ static int compare_model(comparison *c) {
     return code;
 }
 
-static int check_lists(const cli_args *a) {
-    const clt_ids *lists[] = {&a->bench_batch, &a->bench_ubatch, &a->bench_kv_k, &a->bench_kv_v};
-    static const char *const names[] = {"-b", "-ub", "-ctk", "-ctv"};
-    for (size_t i = 0; i < 4; i++) {
-        if (lists[i]->len > 1) {
-            return cli_failf(CLT_E_USAGE, "%s: --compare takes one value of it", names[i]);
-        }
-    }
-    return clt_is_dir(a->compare) ? cli_failf(CLT_E_USAGE, "--compare: %s is a folder", a->compare) : 0;
-}
-
 /* 0 threads means a number that both programs must be told. Replaces the list by one of our own. */
 static bool resolve_threads(comparison *c, clt_ids *own) {
     const clt_ids *given = &c->b->args->bench_threads;
@@ -468,7 +467,10 @@ static bool resolve_threads(comparison *c, clt_ids *own) {
 }
 
 int cli_bench_compare(cli_bench_run *b) {
-    int code = check_lists(b->args);
+    int code = cli_bench_check_single(b->args, "--compare");
+    if (!code && clt_is_dir(b->args->compare)) {
+        code = cli_failf(CLT_E_USAGE, "--compare: %s is a folder", b->args->compare);
+    }
     for (size_t i = 0; i < b->args->bench_models.n && !code; i++) {
         clt_ids threads = {0};
         comparison c = {.b = b, .args = *b->args, .other = b->args->compare, .pairs = (size_t)b->args->repetitions};

@@ -46,7 +46,8 @@ static clt_status take_row(const clt_json *row, const char *what, cli_seen_list 
     char where[512];
     snprintf(where, sizeof(where), "%s: result %zu", what, out->n + 1);
     if (clt_json_kind(row) != CLT_JSON_OBJECT) {
-        return clt_fail(err, CLT_E_FAILED, "%s: expected an object, found %s", where, clt_json_kind_name(clt_json_kind(row)));
+        return clt_fail(err, CLT_E_FAILED, "%s: expected an object, found %s", where,
+                        clt_json_kind_name(clt_json_kind(row)));
     }
     if (!clt_json_get(row, "n_prompt") && !clt_json_get(row, "n_gen") && clt_json_get(row, "measurement")) {
         return CLT_OK;

@@ -18,8 +18,8 @@ typedef struct cli_seen_list {
     size_t n;
 } cli_seen_list;
 
-/* `what` names the text in errors. CLT_E_FAILED if it is not such results; free the list in any case. Objects without n_prompt
- * (other measurements of bench) are passed over. */
+/* `what` names the text in errors. CLT_E_FAILED if it is not such results; free the list in any case. Other measurements of
+ * bench are passed over. */
 clt_status cli_seen_read(const char *text, size_t len, const char *what, cli_seen_list *out, clt_err *err);
 void cli_seen_free(cli_seen_list *list);
 

@@ -72,11 +72,13 @@ void cli_bench_header(cli_bench_run *b) {
     const cli_bench_model *m = &b->model;
     char kernel[256];
     kernel_name(kernel, sizeof(kernel));
-    cli_bench_sayf(b, "culet " CULET_VERSION ", commit " CULET_COMMIT ", on %s (%s), %d core%s, %.1f GiB, %s", clt_cpu_model(),
-                  m->level, clt_cores(), clt_cores() == 1 ? "" : "s",
-                  (double)clt_memory_total_bytes() / (1 << 30), kernel);
+    int cores = clt_cores();
+    cli_bench_sayf(b, "culet " CULET_VERSION ", commit " CULET_COMMIT ", on %s (%s), %d core%s, %.1f GiB, %s",
+                   clt_cpu_model(), m->level, cores, cores == 1 ? "" : "s",
+                   (double)clt_memory_total_bytes() / (1 << 30), kernel);
     cli_bench_sayf(b, "%s: %s, %.2f GB, %.2f M parameters%s%s%s%s", m->path, m->family, (double)m->file_bytes * 1e-9,
-                  (double)m->parameters * 1e-6, m->digest[0] ? ", " : "", m->digest_kind, m->digest[0] ? " " : "", m->digest);
+                   (double)m->parameters * 1e-6, m->digest[0] ? ", " : "", m->digest_kind, m->digest[0] ? " " : "",
+                   m->digest);
 }
 
 void cli_bench_test_name(const cli_bench_test *t, char *out, size_t size) {

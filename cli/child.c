@@ -11,6 +11,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "base/mem.h"
 #include "base/os.h"
 #include "signals.h"
 
@@ -223,4 +224,21 @@ clt_status cli_child_run(const cli_words *words, double limit_ms, cli_child *out
 void cli_child_free(cli_child *c) {
     clt_buf_free(&c->out);
     clt_buf_free(&c->err);
+}
+
+bool cli_child_exists(const char *name) {
+    const char *path = getenv("PATH");
+    if (strchr(name, '/') || !path) {
+        return clt_is_file(name) && !access(name, X_OK);
+    }
+    while (*path) {
+        char full[4096];
+        size_t n = strcspn(path, ":");
+        int len = snprintf(full, sizeof(full), "%.*s/%s", (int)n, n ? path : ".", name);
+        if (len < (int)sizeof(full) && clt_is_file(full) && !access(full, X_OK)) {
+            return true;
+        }
+        path += n + (path[n] == ':');
+    }
+    return false;
 }

@@ -4,7 +4,6 @@
 #include <stdbool.h>
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/mem.h"
 
 /* A growing argv. Zero-initialise; a failed allocation is remembered in `failed`. */
 typedef struct cli_words {
@@ -34,5 +33,7 @@ typedef struct cli_child {
  * also after a failure. */
 clt_status cli_child_run(const cli_words *words, double limit_ms, cli_child *out, clt_err *err);
 void cli_child_free(cli_child *c);
+/* Whether a program of this name can be started: a path, or a name in PATH. */
+bool cli_child_exists(const char *name);
 
 #endif

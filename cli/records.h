@@ -26,7 +26,8 @@ void cli_record_nums(cli_record *r, const char *key, const double *v, size_t n);
 /* Where the caller writes one value that only the JSON formats carry. Valid until the next call with this record. */
 clt_jsonw *cli_record_json(cli_record *r, const char *key);
 /* The next cell of the Markdown row, padded to `width` columns; a negative width aligns to the right. */
-void cli_record_cell(cli_record *r, const char *title, int width, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+void cli_record_cell(cli_record *r, const char *title, int width, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
 void cli_record_free(cli_record *r);
 
 typedef struct cli_records {
