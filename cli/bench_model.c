@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/mem.h"
+#include "base/os.h"
 #include "bench.h"
 #include "bench_files.h"
 #include "open.h"
@@ -42,7 +43,7 @@ int cli_bench_model_take(cli_bench_run *b, const culet_model_info *info) {
     m->file_bytes = info->file_bytes;
     m->weight_bytes = info->weight_bytes;
     m->parameters = info->parameters;
-    m->threads = info->threads;
+    m->threads = info->threads > 0 ? info->threads : clt_threads_default(); /* none where it was only inspected */
     m->context_limit = info->context_limit;
     m->is_base = info->is_base;
     return known ? 0 : take_digest(b);

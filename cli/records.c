@@ -160,7 +160,7 @@ void cli_records_put(cli_records *out, const cli_record *r) {
     const clt_buf *all[] = {&r->object, &r->names, &r->columns, &r->values, &r->literals, &r->head, &r->rule, &r->cells};
     clt_buf text = {0};
     bool first = !out->n++, new_table = !out->table || strcmp(out->table, r->table) != 0;
-    const char *gap = first || !new_table ? "" : "\n";
+    const char *gap = out->table && new_table ? "\n" : ""; /* a paragraph brings its own */
     out->table = r->table;
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         text.failed |= all[i]->failed || !all[i]->data; /* a record without memory is a failed write */
