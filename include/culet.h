@@ -55,7 +55,20 @@ typedef enum culet_open_mode {
 typedef struct culet_engine_params {
     const char *model;              /* a GGUF file, a Hugging Face folder, or a name in the model folder; NULL = default */
     culet_open_mode mode;
-    int threads;                    /* 0 = all cores */
+    int threads;                    /* 0 = the fast physical cores that this process may use, within its CPU quota */
+    int threads_batch;              /* for passes over more than one token; 0 = as threads */
+    int poll;                       /* 1..100: how long idle threads look for work before they sleep; 0 = 50; -1 = not at all */
+    int priority;                   /* -1 low, 0 as it is, 1 medium, 2 high, 3 realtime: nice 5, -5, -10, -20 */
+    const char *cpu_mask;           /* CPUs to run on, hexadecimal; NULL = wherever the process may */
+    const char *cpu_range;          /* the same as "lo-hi"; both given: either */
+    bool cpu_strict;                /* each thread on one CPU of its own. Placement and priority are also the opening thread's;
+                                     * placement until culet_engine_close. What the system refuses is a warning. */
+    /* With plan: weights and plan_sessions (0 = 1) such sessions that do not fit into the free memory are refused before
+     * weights are read, with the largest context that fits. A context beyond the model's limit counts as the limit.
+     * NULL: the weights alone are judged. */
+    const struct culet_session_params *plan;
+    int plan_sessions;
+    bool skip_memory_check;         /* never refuse by what is free: for systems that state it wrongly */
     const char *chat_template_file; /* overrides the model's own template; NULL = none */
     void (*log)(void *user, const char *line); /* warnings, one line each, no newline; NULL = dropped */
     bool (*progress)(void *user, double done); /* loading, 0..1; false cancels; NULL = none */
@@ -95,7 +108,7 @@ typedef struct culet_model_info {
     const int32_t *suppressed_ids; size_t n_suppressed_ids;
     int32_t bos_id;
     const char *cpu_level;          /* "avx2", … */
-    int threads;
+    int threads, threads_batch;
     double load_ms;
     uint64_t file_bytes, weight_bytes /* packed, private */, parameters;
 } culet_model_info;

@@ -200,13 +200,16 @@ static void place_caller(clt_pool *p, const clt_cores_info *here) {
 
 static clt_status start_workers(clt_pool *p, clt_err *err) {
     sigset_t all, old;
+    pthread_attr_t attr;
+    if (pthread_attr_init(&attr) != 0) return clt_fail_memory(err, "thread pool", sizeof attr);
+    pthread_attr_setstacksize(&attr, CLT_POOL_STACK_BYTES);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old); /* signals are the caller's business: workers inherit a full mask */
     clt_status status = CLT_OK;
     for (int i = 0; i < p->n_threads - 1; i++) {
         worker *w = &p->workers[i];
         *w = (worker){.pool = p, .thread = i + 1};
-        int failed = pthread_create(&w->id, NULL, worker_main, w);
+        int failed = pthread_create(&w->id, &attr, worker_main, w);
         if (failed) {
             status = clt_fail(err, CLT_E_FAILED, "threads: cannot start thread %d of %d: %s", i + 2, p->n_threads,
                               strerror(failed));
@@ -215,6 +218,7 @@ static clt_status start_workers(clt_pool *p, clt_err *err) {
         p->n_started++;
     }
     pthread_sigmask(SIG_SETMASK, &old, NULL);
+    pthread_attr_destroy(&attr);
     return status;
 }
 

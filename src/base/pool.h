@@ -7,7 +7,7 @@
 typedef struct clt_pool clt_pool;
 typedef void (*clt_task_fn)(void *ctx, int task, int thread); /* task in [0, n_tasks), thread in [0, n_threads) */
 
-enum { CLT_POLL_USUAL = 50 };
+enum { CLT_POLL_USUAL = 50, CLT_POOL_STACK_BYTES = 1 << 20 /* of each worker */ };
 typedef struct clt_pool_params {
     int threads;    /* >= 1, caller included */
     int poll;       /* 0..100: how long a thread looks for work before it sleeps; 0 = it sleeps at once */

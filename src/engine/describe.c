@@ -6,41 +6,6 @@
 #include "base/json.h"
 #include "engine/impl.h"
 
-/* What a session of the given parameters takes, in bytes. */
-typedef struct plan {
-    culet_session_params params; /* resolved */
-    uint64_t weights, mapped, kv_full, kv_sliding, scratch, total;
-    int full_layers, sliding_layers, shared_layers;
-    const char *k_type, *v_type;
-} plan;
-
-static clt_status make_plan(const culet_engine *e, const culet_session_params *p, plan *out, clt_err *err) {
-    const clt_config *c = &e->model.config;
-    culet_session_params asked;
-    culet_session_defaults(&asked);
-    memset(out, 0, sizeof *out);
-    clt_status status = clt_session_settle(e, p ? p : &asked, &out->params, err);
-    if (status != CLT_OK) return status;
-    clt_type k = clt_kv_type_of(out->params.kv_k), v = clt_kv_type_of(out->params.kv_v);
-    int context = out->params.context, rows = out->params.ubatch;
-    size_t chunks = ((size_t)context + CLT_ATTN_CHUNK - 1) / CLT_ATTN_CHUNK;
-    for (int l = 0; l < c->layers; l++) {
-        const clt_layer_config *lc = &c->layer[l];
-        size_t chunk = clt_kv_chunk_bytes(k, lc->head_dim) + clt_kv_chunk_bytes(v, lc->head_dim);
-        if (!lc->own_kv) out->shared_layers++;
-        else if (lc->sliding) out->sliding_layers++;
-        else out->full_layers++, out->kv_full += chunks * chunk * (size_t)lc->kv_heads;
-    }
-    out->kv_sliding = clt_kv_plan_bytes(&e->model, context, rows, k, v) - out->kv_full;
-    out->weights = clt_net_plan_bytes(&e->model);
-    out->mapped = e->info.file_bytes;
-    out->scratch = clt_scratch_plan_bytes(&e->model, rows, e->info.threads ? e->info.threads : 1);
-    out->total = out->weights + out->kv_full + out->kv_sliding + out->scratch;
-    out->k_type = clt_type_get((uint32_t)k)->name;
-    out->v_type = clt_type_get((uint32_t)v)->name;
-    return CLT_OK;
-}
-
 /* ---- JSON ---- */
 
 static void put_int(clt_jsonw *w, const char *key, int64_t v) {
@@ -138,15 +103,21 @@ static void put_tensors(clt_jsonw *w, const culet_engine *e) {
     clt_jsonw_close(w, ']');
 }
 
-static void put_plan(clt_jsonw *w, const plan *p) {
+static const char *kv_name(culet_kv_type t) {
+    return clt_type_get((uint32_t)clt_kv_type_of(t))->name;
+}
+
+static void put_plan(clt_jsonw *w, const clt_plan *p) {
     clt_jsonw_key(w, "memory");
     clt_jsonw_open(w, '{');
     put_int(w, "context", p->params.context);
     put_int(w, "ubatch", p->params.ubatch);
-    put_str(w, "kv_type_k", p->k_type);
-    put_str(w, "kv_type_v", p->v_type);
+    put_str(w, "kv_type_k", kv_name(p->params.kv_k));
+    put_str(w, "kv_type_v", kv_name(p->params.kv_v));
+    put_int(w, "threads", p->threads);
     put_int(w, "mapped_file_bytes", (int64_t)p->mapped);
     put_int(w, "weight_bytes", (int64_t)p->weights);
+    put_int(w, "vocabulary_bytes", (int64_t)p->vocabulary);
     put_int(w, "kv_full_layers", p->full_layers);
     put_int(w, "kv_full_bytes", (int64_t)p->kv_full);
     put_int(w, "kv_sliding_layers", p->sliding_layers);
@@ -154,6 +125,7 @@ static void put_plan(clt_jsonw *w, const plan *p) {
     put_int(w, "kv_shared_layers", p->shared_layers);
     put_int(w, "kv_bytes", (int64_t)(p->kv_full + p->kv_sliding));
     put_int(w, "scratch_bytes", (int64_t)p->scratch);
+    put_int(w, "table_bytes", (int64_t)p->tables);
     put_int(w, "total_bytes", (int64_t)p->total);
     clt_jsonw_close(w, '}');
 }
@@ -176,7 +148,7 @@ static void put_sampling(clt_jsonw *w, const culet_sampling *s) {
     clt_jsonw_close(w, '}');
 }
 
-static void write_json(const culet_engine *e, const plan *p, clt_buf *out) {
+static void write_json(const culet_engine *e, const clt_plan *p, clt_buf *out) {
     clt_jsonw w = {.out = out};
     const culet_model_info *i = &e->info;
     clt_jsonw_open(&w, '{');
@@ -231,13 +203,16 @@ static void say_model(const culet_engine *e, clt_buf *out) {
     if (i->n_suppressed_ids) say_ids(out, "suppressed ", i->suppressed_ids, i->n_suppressed_ids);
 }
 
-static void say_plan(const plan *p, clt_buf *out) {
-    clt_buf_printf(out, "memory for a context of %d tokens, KV %s/%s\n", p->params.context, p->k_type, p->v_type);
+static void say_plan(const clt_plan *p, clt_buf *out) {
+    clt_buf_printf(out, "memory for a context of %d tokens, KV %s/%s\n", p->params.context,
+                   kv_name(p->params.kv_k), kv_name(p->params.kv_v));
     clt_buf_printf(out, "  weights    %10.1f MiB\n", mib(p->weights));
     clt_buf_printf(out, "  KV full    %10.1f MiB in %d layers\n", mib(p->kv_full), p->full_layers);
     clt_buf_printf(out, "  KV sliding %10.1f MiB in %d layers", mib(p->kv_sliding), p->sliding_layers);
     if (p->shared_layers) clt_buf_printf(out, "; %d layers share and keep nothing", p->shared_layers);
-    clt_buf_printf(out, "\n  scratch    %10.1f MiB\n", mib(p->scratch));
+    clt_buf_printf(out, "\n  scratch    %10.1f MiB for %d threads\n", mib(p->scratch), p->threads);
+    clt_buf_printf(out, "  vocabulary %10.1f MiB\n", mib(p->vocabulary));
+    clt_buf_printf(out, "  tables     %10.1f MiB\n", mib(p->tables));
     clt_buf_printf(out, "  total      %10.1f MiB, beside %.1f MiB of mapped file that the system may drop\n", mib(p->total),
                    mib(p->mapped));
 }
@@ -257,11 +232,11 @@ culet_status culet_engine_describe(const culet_engine *e, const struct culet_ses
                                    culet_error *err) {
     clt_err inner;
     clt_buf document = {0};
-    plan planned;
+    clt_plan planned;
     *out = NULL;
     if (!e->has_model)
         return clt_report(clt_fail(&inner, CLT_E_USAGE, "%s: opened for its text alone", e->info.path), &inner, err);
-    clt_status status = make_plan(e, p, &planned, &inner);
+    clt_status status = clt_plan_make(e, p, 1, &planned, &inner);
     if (status != CLT_OK) return clt_report(status, &inner, err);
     if (text) {
         say_model(e, &document);

@@ -29,6 +29,8 @@ struct culet_engine {
     pthread_mutex_t busy;    /* the pool serves one pass at a time, whatever session it is for */
     bool has_busy;
     uint64_t fingerprint[2]; /* of the model, for saved sessions */
+    bool skip_memory_check;
+    clt_pool_params placement; /* what the pool is, or would be, created with */
 };
 
 struct culet_session {
@@ -57,6 +59,26 @@ void clt_engine_warn(const culet_engine_params *p, const char *fmt, ...) __attri
 clt_status clt_engine_read_template(culet_engine *e, const culet_engine_params *p, clt_err *err);
 void clt_engine_read_ids(culet_engine *e, bool forced_chat);
 void clt_engine_read_sampling(culet_engine *e);
+
+/* place.c: threads, placement and priority that the parameters ask for, checked; sets e->placement and info's threads. */
+clt_status clt_engine_place(const culet_engine_params *p, culet_engine *e, clt_err *err);
+
+/* plan.c: what an engine with `sessions` such sessions takes, in bytes. */
+typedef struct clt_plan {
+    culet_session_params params; /* of a session, resolved */
+    int sessions, threads;       /* threads of the pool */
+    uint64_t weights;            /* packed */
+    uint64_t vocabulary;         /* what is held of it, before any weight is read */
+    uint64_t kv_full, kv_sliding, scratch; /* of all sessions */
+    uint64_t tables;             /* norms; ids, logits and sampler of all sessions; page tables and stacks */
+    uint64_t mapped;             /* the file: its pages come and go */
+    uint64_t total;              /* without `mapped` */
+    int full_layers, sliding_layers, shared_layers;
+} clt_plan;
+/* p NULL: the defaults. sessions 0: the weights alone. */
+clt_status clt_plan_make(const culet_engine *e, const culet_session_params *p, int sessions, clt_plan *out, clt_err *err);
+/* CLT_E_MEMORY, with what to do, if the plan does not fit beside what is already held. loaded: the weights are, too. */
+clt_status clt_plan_check(const culet_engine *e, const clt_plan *plan, bool loaded, clt_err *err);
 
 /* session.c */
 clt_type clt_kv_type_of(culet_kv_type t); /* a value that is none: CLT_IQ4_XS, which no cache takes */

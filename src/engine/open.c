@@ -72,21 +72,25 @@ static clt_status choose_kernels(const clt_kernels **out, clt_err *err) {
     return CLT_OK;
 }
 
-static clt_status check_memory(const culet_engine *e, clt_err *err) {
-    uint64_t needed = clt_net_plan_bytes(&e->model), available = clt_memory_available_bytes();
-    if (available == 0 || needed <= available) return CLT_OK;
-    clt_fail(err, CLT_E_MEMORY, "%s: the weights need %.1f MiB of memory, available are %.1f MiB", e->info.path,
-             (double)needed / 1048576, (double)available / 1048576);
-    return clt_hint(err, "close other programs, or use a smaller model or a smaller quantisation of it");
+/* Before the first weight is read. */
+static clt_status check_memory(const culet_engine *e, const culet_engine_params *p, clt_err *err) {
+    clt_plan plan;
+    culet_session_params wanted;
+    int sessions = !p->plan ? 0 : p->plan_sessions > 0 ? p->plan_sessions : 1;
+    culet_session_defaults(&wanted);
+    if (p->plan) wanted = *p->plan;
+    if (wanted.context > e->info.context_limit) wanted.context = e->info.context_limit;
+    clt_status status = clt_plan_make(e, &wanted, sessions, &plan, err);
+    return status == CLT_OK ? clt_plan_check(e, &plan, false, err) : status;
 }
 
 static clt_status prepare(culet_engine *e, const culet_engine_params *p, const clt_kernels *kernels, clt_err *err) {
-    if (p->threads < 0) return clt_fail(err, CLT_E_USAGE, "threads: %d is less than 0 (0 = all cores)", p->threads);
-    clt_status status = check_memory(e, err);
-    if (status == CLT_OK) status = clt_pool_create(p->threads ? p->threads : clt_cores(), &e->pool, err);
-    if (status == CLT_OK) status = clt_net_create(&e->model, kernels, e->pool, p->progress, p->user, &e->net, err);
+    clt_status status = check_memory(e, p, err);
+    if (status == CLT_OK) status = clt_pool_create_with(&e->placement, &e->pool, err);
     if (status != CLT_OK) return status;
-    e->info.threads = clt_pool_threads(e->pool);
+    if (clt_pool_refusal(e->pool)) clt_engine_warn(p, "%s", clt_pool_refusal(e->pool));
+    status = clt_net_create(&e->model, kernels, e->pool, p->progress, p->user, &e->net, err);
+    if (status != CLT_OK) return status;
     e->info.weight_bytes = clt_net_bytes(e->net);
     clt_engine_fingerprint(e);
     return CLT_OK;
@@ -126,7 +130,8 @@ static clt_status fill_format(culet_engine *e, clt_err *err) {
 
 static clt_status open_all(culet_engine *e, const culet_engine_params *p, clt_err *err) {
     const clt_kernels *kernels;
-    clt_status status = choose_kernels(&kernels, err);
+    clt_status status = clt_engine_place(p, e, err);
+    if (status == CLT_OK) status = choose_kernels(&kernels, err);
     if (status == CLT_OK) status = open_file(e, p->model, err);
     if (status == CLT_OK) status = bind_model(e, err);
     if (status == CLT_OK) status = read_vocab(e, p, err);
@@ -147,6 +152,7 @@ culet_status culet_engine_open(const culet_engine_params *p, culet_engine **out,
     culet_engine *e = clt_calloc(1, sizeof *e);
     if (!e) return clt_report(clt_fail_memory(&inner, "engine", sizeof *e), &inner, err);
     e->mode = p->mode;
+    e->skip_memory_check = p->skip_memory_check;
     e->arena = clt_arena_create(4096);
     e->has_busy = pthread_mutex_init(&e->busy, NULL) == 0;
     if (!e->arena || !e->has_busy) status = clt_fail_memory(&inner, "engine", 4096);

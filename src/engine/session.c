@@ -48,17 +48,6 @@ clt_status clt_session_settle(const culet_engine *e, const culet_session_params 
     return CLT_OK;
 }
 
-static clt_status check_memory(const culet_session *s, clt_err *err) {
-    const clt_model *m = &s->engine->model;
-    uint64_t kv = clt_kv_plan_bytes(m, s->context, s->rows, s->k_type, s->v_type);
-    uint64_t scratch = clt_scratch_plan_bytes(m, s->rows, s->engine->info.threads), available = clt_memory_available_bytes();
-    if (available == 0 || (kv <= available && scratch <= available - kv)) return CLT_OK;
-    clt_fail(err, CLT_E_MEMORY, "a context of %d tokens needs %.1f MiB for keys and values and %.1f MiB to work in, "
-             "available are %.1f MiB", s->context, (double)kv / 1048576, (double)scratch / 1048576,
-             (double)available / 1048576);
-    return clt_hint(err, "use a smaller context (-c), a smaller batch (-ub), or -ctk q8_0 -ctv q8_0");
-}
-
 static clt_status allocate(culet_session *s, clt_err *err) {
     const culet_engine *e = s->engine;
     size_t vocab = (size_t)e->info.vocab;
@@ -79,7 +68,10 @@ culet_status culet_session_open(culet_engine *e, const culet_session_params *p, 
     *out = NULL;
     if (!e->net)
         return clt_report(clt_fail(&inner, CLT_E_USAGE, "session: the model was not opened to be run"), &inner, err);
+    clt_plan plan;
     clt_status status = clt_session_settle(e, p, &settled, &inner);
+    if (status == CLT_OK) status = clt_plan_make(e, &settled, 1, &plan, &inner);
+    if (status == CLT_OK) status = clt_plan_check(e, &plan, true, &inner);
     if (status != CLT_OK) return clt_report(status, &inner, err);
     culet_session *s = clt_calloc(1, sizeof *s);
     if (!s) return clt_report(clt_fail_memory(&inner, "session", sizeof *s), &inner, err);
@@ -88,8 +80,7 @@ culet_status culet_session_open(culet_engine *e, const culet_session_params *p, 
     s->rows = settled.ubatch;
     s->k_type = clt_kv_type_of(settled.kv_k);
     s->v_type = clt_kv_type_of(settled.kv_v);
-    status = check_memory(s, &inner);
-    if (status == CLT_OK) status = allocate(s, &inner);
+    status = allocate(s, &inner);
     if (status != CLT_OK) culet_session_close(s);
     else *out = s;
     return clt_report(status, &inner, err);
@@ -136,6 +127,7 @@ static clt_status pass(culet_session *s, size_t count, bool every, float *logits
         s->row[i] = (clt_row){.kv = s->kv, .id = s->ids[done + i], .want_logits = every || done + i + 1 == s->n};
     s->has_logits = false;
     pthread_mutex_lock(&s->engine->busy);
+    clt_pool_limit(s->engine->pool, count > 1 ? s->engine->info.threads_batch : s->engine->info.threads);
     clt_status status = clt_forward(s->engine->net, s->scratch, s->row, (int)count, logits, &s->cancelled, err);
     pthread_mutex_unlock(&s->engine->busy);
     return status;

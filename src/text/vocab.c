@@ -60,6 +60,10 @@ void clt_vocab_free(clt_vocab *v) {
     if (v) clt_arena_free(v->arena);
 }
 
+uint64_t clt_vocab_bytes(const clt_vocab *v) {
+    return v ? clt_arena_bytes(v->arena) : 0;
+}
+
 static const clt_vocab_entry *entry_of(const clt_vocab *v, int32_t id) {
     return id >= 0 && id < v->size ? &v->entries[id] : NULL;
 }

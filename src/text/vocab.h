@@ -21,6 +21,7 @@ clt_status clt_vocab_open(const clt_file *f, clt_vocab **out, clt_err *err);
 void clt_vocab_free(clt_vocab *v);
 
 int32_t clt_vocab_size(const clt_vocab *v);
+uint64_t clt_vocab_bytes(const clt_vocab *v); /* memory held; 0 for NULL */
 clt_vocab_algorithm clt_vocab_get_algorithm(const clt_vocab *v);
 /* The piece as stored (U+2581 for space, "<0x0A>" for bytes); owned by the vocabulary; NULL if id is out of range. */
 const char *clt_vocab_piece(const clt_vocab *v, int32_t id, size_t *len);

@@ -90,7 +90,10 @@ static void check_plan(const char *model, culet_session_params p, int shared_lay
     assert_int_equal(number(doc, "memory", "kv_shared_layers"), shared_layers);
     assert_int_equal(number(doc, "memory", "total_bytes"),
                      number(doc, "memory", "weight_bytes") + number(doc, "memory", "kv_bytes") +
-                     number(doc, "memory", "scratch_bytes"));
+                     number(doc, "memory", "scratch_bytes") + number(doc, "memory", "vocabulary_bytes") +
+                     number(doc, "memory", "table_bytes"));
+    assert_true(number(doc, "memory", "vocabulary_bytes") > 1280 * 8 && number(doc, "memory", "table_bytes") > 0);
+    assert_int_equal(number(doc, "memory", "threads"), 1);
     clt_json_free(doc);
     culet_session_close(s);
     culet_engine_close(e);

@@ -60,7 +60,7 @@ static void test_info_of_a_gguf(void **state) {
     assert_string_equal(i->name, "Tiny Gemma3");
     assert_false(i->is_base); /* it has a template */
     assert_end_ids(i, (int32_t[]){1, 106, 50}, 3); /* the file names 1 alone; the others end turns, by their text */
-    assert_int_equal(i->threads, clt_cores());
+    assert_int_equal(i->threads, clt_threads_default());
     assert_true(i->sampling.temperature == 1 && i->sampling.top_k == 64 && i->sampling.top_p == 0.95f);
     culet_engine_close(e);
 }
