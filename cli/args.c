@@ -262,7 +262,7 @@ static bool split_range(const char *item, long long *first, long long *last, cha
     }
     char canonical[80];
     snprintf(canonical, sizeof(canonical), by[0] ? "%s-%s%c%s" : "%s-%s", from, to, *mode, by);
-    return !strcmp(canonical, item) && cli_read_int(from, 0, LLONG_MAX, first) && cli_read_int(to, 0, LLONG_MAX, last) &&
+    return !strcmp(canonical, item) && (*mode == '+' || *mode == '*') && cli_read_int(from, 0, LLONG_MAX, first) && cli_read_int(to, 0, LLONG_MAX, last) &&
            (!by[0] || cli_read_int(by, 0, LLONG_MAX, step));
 }
 
@@ -386,6 +386,8 @@ static clt_status store_value(const cli_option *o, const char *name, const char 
 static void set_defaults(cli_verb verb, cli_args *args) {
     *args = (cli_args){.verb = verb, .predict = -1, .reasoning_budget = -1, .repetitions = 5, .draft_max = 0};
     args->kv_k = args->kv_v = CULET_KV_F16;
+    args->poll = 50;
+    args->memory_check = 1;
     args->format_err = args->suite = args->probe = -1;
     args->spec = verb == CLI_RUN || verb == CLI_CHAT ? CLI_SPEC_AUTO : CLI_SPEC_OFF;
     args->temperature = args->top_p = args->min_p = NAN;

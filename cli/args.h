@@ -56,7 +56,10 @@ typedef struct cli_args {
     bool raw, special, no_bos, json, all, quiet, verbose;
     int stats;                        /* cli_stats */
 
-    int context, predict, threads, batch, ubatch;
+    int context, predict, threads, threads_batch, batch, ubatch;
+    int priority, poll, cpu_strict;   /* poll 0..100 */
+    const char *cpu_mask, *cpu_range;
+    int memory_check;                 /* order of the choices: 0 = off, 1 = on */
     int kv_k, kv_v;                   /* culet_kv_type */
 
     float temperature, top_p, min_p, repeat_penalty, presence_penalty, frequency_penalty;
@@ -78,6 +81,7 @@ typedef struct cli_args {
     clt_ids bench_rows;               /* --rows */
     cli_strings bench_models;         /* every -m of bench, in order */
     int repetitions, delay_s, timeout_s; /* timeout_s: of each run of the other program; 0 = chosen from our own time */
+    int bandwidth_mib;                /* read in each pass of the bandwidth's measurement; 0 = its default */
     int format, format_err;           /* cli_format; format_err -1 = none */
     bool no_warmup, show_tests, profile, bandwidth, load, ttft, memory, sha256;
     const char *compare;              /* a program or a file of earlier results */

@@ -54,10 +54,11 @@ int cli_bench_each(const cli_args *a, int (*fn)(void *user, const cli_bench_test
 
 /* ---- bandwidth ---- */
 
-int cli_bench_measure_bandwidth(int threads, clt_bandwidth *out) {
+int cli_bench_measure_bandwidth(const cli_args *args, int threads, clt_bandwidth *out) {
     clt_err err;
     clt_err_clear(&err);
-    return clt_bandwidth_measure(threads, 0, out, &err) ? cli_fail(&err) : 0;
+    uint64_t bytes = (uint64_t)args->bandwidth_mib << 20;
+    return clt_bandwidth_measure(threads, bytes, out, &err) ? cli_fail(&err) : 0;
 }
 
 double cli_bench_limit_gb_s(const cli_bench_limit *l) {

@@ -79,7 +79,7 @@ typedef struct cli_bench_limit {
     clt_bandwidth before, after;
     bool known;
 } cli_bench_limit;
-int cli_bench_measure_bandwidth(int threads, clt_bandwidth *out);
+int cli_bench_measure_bandwidth(const cli_args *args, int threads, clt_bandwidth *out);
 /* The larger of the two plain bandwidths, GB/s. */
 double cli_bench_limit_gb_s(const cli_bench_limit *l);
 

@@ -217,15 +217,15 @@ static int match(const comparison *c, const cli_seen_list *seen, const char *who
         }
         if (!found[i]) {
             cli_bench_test_name(t, name, sizeof(name));
-            code = cli_failf(CLT_E_FAILED, "bench: --compare %s: no result for %s with %d threads among its %zu", whose,
-                             name, t->threads, seen->n);
+            code = cli_failf(CLT_E_FAILED, "bench: --compare %s: no result for %s with %d thread%s among its %zu",
+                             whose, name, t->threads, t->threads == 1 ? "" : "s", seen->n);
         }
     }
     for (size_t k = 0; k < seen->n && !code && !more; k++) {
         if (!used[k]) {
             seen_name(&seen->items[k], name, sizeof(name));
-            code = cli_failf(CLT_E_FAILED, "bench: --compare %s: a result that was not asked for: %s with %lld threads",
-                             whose, name, (long long)seen->items[k].n_threads);
+            code = cli_failf(CLT_E_FAILED, "bench: --compare %s: a result that was not asked for: %s on %lld thread%s", whose,
+                             name, (long long)seen->items[k].n_threads, seen->items[k].n_threads == 1 ? "" : "s");
         }
     }
     clt_free(used);
@@ -350,6 +350,7 @@ static int compare_program(comparison *c, cli_seen **ours, cli_seen **theirs) {
     if (code) {
         return code;
     }
+    cli_bench_header(c->b);
     cli_bench_sayf(c->b, "In turns with %s%s%s%s: %zu pair%s, every run a process of its own that warms up first. Medians; "
                          "ratio = culet / other, median and range of the pairs.",
                    c->other, c->commit[0] ? " (commit " : "", c->commit, c->commit[0] ? ")" : "", c->pairs,
@@ -382,6 +383,7 @@ static int compare_file(comparison *c, cli_seen **ours, cli_seen **theirs) {
     if (!code) {
         snprintf(c->commit, sizeof(c->commit), "%s", theirs[0]->commit);
         bool moved = ours[0]->cpu[0] && theirs[0]->cpu[0] && strcmp(ours[0]->cpu, theirs[0]->cpu);
+        cli_bench_header(c->b);
         cli_bench_sayf(c->b, "Beside the earlier results in %s%s%s%s. Not interleaved: the machine may have changed "
                              "since%s%s%s. Medians; ratio = culet / earlier, range from the extremes of both.",
                        c->other, c->commit[0] ? " (commit " : "", c->commit, c->commit[0] ? ")" : "",
@@ -447,7 +449,6 @@ static int compare_model(comparison *c) {
             c->tests[i].ratios = at + 2 * c->pairs;
             c->tests[i].sorted = at + 3 * c->pairs;
         }
-        cli_bench_header(c->b);
         code = c->is_file ? compare_file(c, found, found + n) : compare_program(c, found, found + n);
     }
     clt_free(found);

@@ -210,7 +210,7 @@ static int measure_around(grid *g, const cli_bench_test *t, bool after) {
         g->limit.before = g->limit.after;
         return 0;
     }
-    int code = cli_bench_measure_bandwidth(g->b->model.threads, after ? &g->limit.after : &g->limit.before);
+    int code = cli_bench_measure_bandwidth(g->b->args, g->b->model.threads, after ? &g->limit.after : &g->limit.before);
     g->limit.known |= after && !code;
     return code;
 }

@@ -5,8 +5,8 @@
 const char cli_published_not_yet[] = NOT_YET;
 
 const char cli_published_speed_title[] =
-    "A. A benchmark of Gemma 4 on an Apple M4 Max: greedy, thinking off, a prompt of 52 tokens (system and user, an explanation "
-    "of 300 words asked for), 256 new tokens. Tokens per second.";
+    "A. A benchmark of Gemma 4 on an Apple M4 Max: greedy, thinking off, a prompt of 52 tokens (system and user, an "
+    "explanation of 300 words asked for), 256 new tokens. Tokens per second.";
 
 const cli_published_speed cli_published_speeds[] = {
     {"transformers, CPU, bf16", "E4B", "", "8.70"},
@@ -19,7 +19,8 @@ const cli_published_speed cli_published_speeds[] = {
 const size_t cli_n_published_speeds = sizeof(cli_published_speeds) / sizeof(cli_published_speeds[0]);
 
 const char cli_published_line_title[] =
-    "B. A Core ML bundle of E4B with a Swift runtime on an Apple M4 Max: int4 weights, int8 embeddings, context 2048, greedy.";
+    "B. A Core ML bundle of E4B with a Swift runtime on an Apple M4 Max: int4 weights, int8 embeddings, context 2048, "
+    "greedy.";
 
 const cli_published_line cli_published_lines[] = {
     {"generation", "31.1 tokens/s", CLI_OURS_GENERATION, NULL},
@@ -47,9 +48,10 @@ const cli_published_line cli_published_lines[] = {
 const size_t cli_n_published_lines = sizeof(cli_published_lines) / sizeof(cli_published_lines[0]);
 
 const char cli_published_differs[] =
-    "What differs: the machine (theirs an Apple M4 Max with its GPU or neural engine, ours the one named above, CPU alone); the "
-    "model, its weights and their types (theirs as each line says, ours the file named above, whatever it holds); the prompts "
-    "(ours are texts of our own of the same kinds and lengths: a chat where the model chats and its template leaves room, else "
+    "What differs: the machine (theirs an Apple M4 Max with its GPU or neural engine, ours the one named above, CPU alone); "
+    "the model, its weights and their types (theirs as each line says, ours the file named above, whatever it holds); the "
+    "prompts (ours are texts of our own of the same kinds and lengths: a chat where the model chats and its template leaves "
+    "room, else "
     "bare text; end tokens do not stop generation, so that every run has the same length). Every condition "
     "ran in a process of its own; the first run of each warmed up and does not count; medians. Load is the start of the "
     "process to its first token; resident memory is the peak of a process with a 512-token prompt and 128 tokens.";

@@ -7,7 +7,7 @@
 typedef struct cli_condition {
     cli_probe probe;
     int threads;                        /* 0 = its default */
-    int n_prompt, n_reused, n_gen;      /* of a reply: tokens in all, of these evaluated before the clock starts, generated */
+    int n_prompt, n_reused, n_gen;      /* of a reply: tokens in all, of these evaluated beforehand, generated */
     int repetitions;                    /* timed ones */
     bool no_warmup;
 } cli_condition;

@@ -53,7 +53,8 @@ static cli_condition turn(const cli_bench_run *b, int n_prompt, int n_reused, in
 /* Seconds from the start of a process to its first token. */
 static int load_once(cli_bench_run *b, double *seconds) {
     clt_json *doc;
-    int code = cli_bench_spawn(b, &(cli_condition){.probe = CLI_PROBE_FIRST, .threads = b->args->bench_threads.data[0]}, &doc);
+    cli_condition c = {.probe = CLI_PROBE_FIRST, .threads = b->args->bench_threads.data[0]};
+    int code = cli_bench_spawn(b, &c, &doc);
     *seconds = cli_json_number(doc, "first_ms") / 1000;
     clt_json_free(doc);
     return code;
@@ -111,7 +112,7 @@ static int measure(cli_bench_run *b, ours *o) {
     *o = (ours){.load_cold = NAN, .token_bytes = NAN, .disk = (double)b->model.file_bytes * 1e-9};
     int given = b->args->bench_threads.data[0], threads = given ? given : b->model.threads;
     step(b, 0, "the memory's bandwidth");
-    int code = cli_bench_measure_bandwidth(threads, &o->limit.before);
+    int code = cli_bench_measure_bandwidth(b->args, threads, &o->limit.before);
     step(b, 1, "loading");
     code = code ? code : loads(b, o);
     step(b, 2, "52 tokens, 256 generated");
@@ -125,7 +126,7 @@ static int measure(cli_bench_run *b, ours *o) {
     step(b, 6, "memory");
     code = code ? code : memory(b, o);
     step(b, 7, "the memory's bandwidth again");
-    code = code ? code : cli_bench_measure_bandwidth(threads, &o->limit.after);
+    code = code ? code : cli_bench_measure_bandwidth(b->args, threads, &o->limit.after);
     o->limit.known = !code;
     cli_progress_end();
     return code;
@@ -144,7 +145,8 @@ static void put_number(cli_record *r, const char *title, int width, double v, in
 }
 
 /* A line of theirs (`p`), or ours. */
-static void put_speed(cli_bench_run *b, const cli_published_speed *p, const char *status, double prefill, double generation) {
+static void put_speed(cli_bench_run *b, const cli_published_speed *p, const char *status, double prefill,
+                      double generation) {
     cli_record r;
     cli_bench_begin(b, "culet_bench_published_speed", &r);
     cli_record_text(&r, "measurement", "published A");
