@@ -262,8 +262,8 @@ static bool split_range(const char *item, long long *first, long long *last, cha
     }
     char canonical[80];
     snprintf(canonical, sizeof(canonical), by[0] ? "%s-%s%c%s" : "%s-%s", from, to, *mode, by);
-    return !strcmp(canonical, item) && (*mode == '+' || *mode == '*') && cli_read_int(from, 0, LLONG_MAX, first) && cli_read_int(to, 0, LLONG_MAX, last) &&
-           (!by[0] || cli_read_int(by, 0, LLONG_MAX, step));
+    return !strcmp(canonical, item) && (*mode == '+' || *mode == '*') && cli_read_int(from, 0, LLONG_MAX, first) &&
+           cli_read_int(to, 0, LLONG_MAX, last) && (!by[0] || cli_read_int(by, 0, LLONG_MAX, step));
 }
 
 static clt_status store_range(const cli_option *o, const char *name, const char *item, clt_ids *out, clt_err *err) {

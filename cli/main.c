@@ -32,8 +32,14 @@ static const command commands[CLI_VERBS] = {
     {"show", cli_show, "[-m MODEL] [--json]", "configuration, tensors and memory plan of a model", ""},
     {"ls", cli_ls, "[--json]", "the models in the model folder", ""},
     {"doctor", cli_doctor, "[--json]", "this machine: CPU, memory, disk, model folder, what was built in", ""},
-    {"bench", cli_bench, "[-m MODEL] [-p N,…] [-n N,…]", "speed of prompts and of generation",
-     "Lists are combined into a grid. Every test runs once to warm up, then -r times."},
+    {"bench", cli_bench, "[-m MODEL]… [-p N,…] [-n N,…] [-d N,…] [-t N,…]", "speed: a grid of tests, or one of the modes below",
+     "Lists take ranges (64-256+64, 1-8*2) and repeated flags, and are combined into a grid of tests. Every test warms up, "
+     "then runs\n-r times: depth tokens first (not timed), then the prompt at once, then generation token by token, of random "
+     "ids, without\nsampling. pp512 is a prompt of 512 tokens, tg128 generation of 128, @ d2048 behind 2048 others.\n"
+     "--load, --ttft, --memory and --rows measure other things, each in a process of its own, and leave out the grid unless "
+     "-p, -n\nor -pg is given. --compare runs another program in turns with this one; --suite lays published tables beside "
+     "ours.\n"
+     "Fields have llama-bench's names. --output json is one array, jsonl an object per line."},
 };
 
 static const char *const later[] = {"serve", "caption", "quantize", "convert", "verify", "pull", "rm", "pack", "imatrix"};
