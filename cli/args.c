@@ -544,7 +544,11 @@ void cli_args_help(cli_verb verb, clt_buf *out) {
         if (o->value) {
             clt_buf_printf(&left, o->kind == CLI_K_STATS ? "[=%s]" : " %s", o->value);
         }
-        clt_buf_printf(out, "  %-38s %s\n", left.data ? left.data : "", o->help);
+        int width = 38; /* of characters; printf counts bytes */
+        for (size_t k = 0; k < left.len; k++) {
+            width += ((unsigned char)left.data[k] & 0xc0) == 0x80;
+        }
+        clt_buf_printf(out, "  %-*s %s\n", width, left.data ? left.data : "", o->help);
         clt_buf_free(&left);
     }
 }

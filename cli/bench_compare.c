@@ -99,6 +99,7 @@ static void their_words(const comparison *c, cli_words *w) {
     if (w->n == 1 && !strcmp(slash ? slash + 1 : name, "culet")) {
         cli_words_add(w, "bench");
     }
+    cli_bench_forward_shared(&c->args, w);
     add_flags(c, 1, w);
 }
 

@@ -7,14 +7,35 @@
 #include "open.h"
 #include "out.h"
 
+static void forward_text(const char *flag, const char *value, cli_words *w) {
+    if (value) {
+        cli_words_add(w, flag);
+        cli_words_add(w, value);
+    }
+}
+
+static void forward_int(const char *flag, int value, int usual, cli_words *w) {
+    if (value != usual) {
+        cli_words_add(w, flag);
+        cli_words_addf(w, "%d", value);
+    }
+}
+
+void cli_bench_forward_shared(const cli_args *a, cli_words *w) {
+    forward_text("-C", a->cpu_mask, w);
+    forward_int("--cpu-strict", a->cpu_strict, 0, w);
+    forward_int("--prio", a->priority, 0, w);
+    forward_int("--poll", a->poll, 50, w);
+}
+
 void cli_bench_forward(const cli_args *a, cli_words *w) {
     if (a->quiet) {
         cli_words_add(w, "-q");
     }
-    if (a->context) {
-        cli_words_add(w, "-c");
-        cli_words_addf(w, "%d", a->context);
-    }
+    forward_int("-c", a->context, 0, w);
+    forward_text("-Cr", a->cpu_range, w);
+    forward_text("--memory-check", a->memory_check ? NULL : "off", w);
+    cli_bench_forward_shared(a, w);
 }
 
 static void make_words(const cli_bench_run *b, const cli_condition *c, cli_words *w) {

@@ -16,6 +16,8 @@ typedef struct cli_condition {
 int cli_bench_spawn(const cli_bench_run *b, const cli_condition *c, clt_json **result);
 /* Appends the flags that every process of ours inherits. */
 void cli_bench_forward(const cli_args *a, cli_words *w);
+/* Of these, those that llama-bench has too, where they are not at their default. */
+void cli_bench_forward_shared(const cli_args *a, cli_words *w);
 
 double cli_json_number(const clt_json *object, const char *key);           /* NaN if absent */
 /* A list of numbers into `out` (at most `most`); how many. */
