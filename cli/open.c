@@ -20,7 +20,39 @@ static bool on_load_progress(void *user, double done) {
     return true;
 }
 
+static int largest(const clt_ids *list) {
+    int most = 0;
+    for (size_t i = 0; i < list->len; i++) {
+        most = list->data[i] > most ? list->data[i] : most;
+    }
+    return most;
+}
+
+static int first_or(const clt_ids *list, int otherwise) {
+    return list->len ? list->data[0] : otherwise;
+}
+
+/* The session that will be opened at least, as far as can be known before the prompt is tokenised. A longer prompt is judged
+ * when its session is opened. */
+static culet_session_params least_session(const cli_args *args) {
+    culet_session_params p = {.context = args->context, .batch = args->batch, .ubatch = args->ubatch,
+                              .kv_k = (culet_kv_type)args->kv_k, .kv_v = (culet_kv_type)args->kv_v};
+    if (args->verb == CLI_BENCH) {
+        int prompt = largest(&args->bench_prompt), generated = largest(&args->bench_gen), depth = largest(&args->bench_depth);
+        int longest = prompt > generated ? prompt : generated; /* each below INT_MAX / 4 */
+        p.context = p.context ? p.context : longest + depth + 1;
+        p.batch = first_or(&args->bench_batch, p.batch);
+        p.ubatch = first_or(&args->bench_ubatch, p.ubatch);
+        p.kv_k = (culet_kv_type)first_or(&args->bench_kv_k, args->kv_k);
+        p.kv_v = (culet_kv_type)first_or(&args->bench_kv_v, args->kv_v);
+    } else if (!p.context && args->predict > DEFAULT_CONTEXT) {
+        p.context = args->predict;
+    }
+    return p;
+}
+
 int cli_open_engine(const cli_args *args, culet_open_mode mode, int threads, culet_engine **out) {
+    culet_session_params least = least_session(args);
     clt_cpu_level level;
     clt_err err;
     clt_err_clear(&err);
@@ -32,6 +64,14 @@ int cli_open_engine(const cli_args *args, culet_open_mode mode, int threads, cul
         .model = args->model,
         .mode = mode,
         .threads = threads > 0 ? threads : 0,
+        .threads_batch = args->threads_batch > 0 ? args->threads_batch : 0,
+        .poll = args->poll ? args->poll : -1,
+        .priority = args->priority,
+        .cpu_mask = args->cpu_mask,
+        .cpu_range = args->cpu_range,
+        .cpu_strict = args->cpu_strict,
+        .plan = &least,
+        .skip_memory_check = !args->memory_check,
         .chat_template_file = args->chat_template_file,
         .log = on_log,
         .progress = on_load_progress,

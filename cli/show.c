@@ -12,7 +12,7 @@ int cli_show(const cli_args *args) {
     int code = cli_check_operands(args, args->model ? 0 : 1);
     if (!code) {
         named.model = args->model || !args->operands.n ? args->model : args->operands.items[0];
-        code = cli_open_engine(&named, CULET_OPEN_INSPECT, 0, &e);
+        code = cli_open_engine(&named, CULET_OPEN_INSPECT, args->threads, &e);
     }
     if (!code) {
         cli_session_params(args, e, 0, &p);

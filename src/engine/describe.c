@@ -125,7 +125,7 @@ static void put_plan(clt_jsonw *w, const clt_plan *p) {
     put_int(w, "kv_shared_layers", p->shared_layers);
     put_int(w, "kv_bytes", (int64_t)(p->kv_full + p->kv_sliding));
     put_int(w, "scratch_bytes", (int64_t)p->scratch);
-    put_int(w, "table_bytes", (int64_t)p->tables);
+    put_int(w, "table_bytes", (int64_t)(p->engine_tables + p->session_tables));
     put_int(w, "total_bytes", (int64_t)p->total);
     clt_jsonw_close(w, '}');
 }
@@ -212,7 +212,7 @@ static void say_plan(const clt_plan *p, clt_buf *out) {
     if (p->shared_layers) clt_buf_printf(out, "; %d layers share and keep nothing", p->shared_layers);
     clt_buf_printf(out, "\n  scratch    %10.1f MiB for %d threads\n", mib(p->scratch), p->threads);
     clt_buf_printf(out, "  vocabulary %10.1f MiB\n", mib(p->vocabulary));
-    clt_buf_printf(out, "  tables     %10.1f MiB\n", mib(p->tables));
+    clt_buf_printf(out, "  tables     %10.1f MiB\n", mib(p->engine_tables + p->session_tables));
     clt_buf_printf(out, "  total      %10.1f MiB, beside %.1f MiB of mapped file that the system may drop\n", mib(p->total),
                    mib(p->mapped));
 }

@@ -70,7 +70,8 @@ typedef struct clt_plan {
     uint64_t weights;            /* packed */
     uint64_t vocabulary;         /* what is held of it, before any weight is read */
     uint64_t kv_full, kv_sliding, scratch; /* of all sessions */
-    uint64_t tables;             /* norms; ids, logits and sampler of all sessions; page tables and stacks */
+    uint64_t engine_tables;      /* norms, stacks, heap, page tables of the weights */
+    uint64_t session_tables;     /* ids, logits and sampler of all sessions, page tables of their memory */
     uint64_t mapped;             /* the file: its pages come and go */
     uint64_t total;              /* without `mapped` */
     int full_layers, sliding_layers, shared_layers;

@@ -3,6 +3,7 @@
  *
  * What the plan counts is what is allocated: the packed weights, keys and values, working memory and tables. The mapped file
  * is not counted: its pages are read once, or row by row, and the system drops them at will. */
+#include <stdio.h>
 #include <string.h>
 #include "base/limits.h"
 #include "engine/impl.h"
@@ -61,10 +62,11 @@ clt_status clt_plan_make(const culet_engine *e, const culet_session_params *p, i
     out->weights = clt_net_plan_bytes(&e->model);
     out->vocabulary = clt_vocab_bytes(e->vocab);
     out->mapped = e->info.file_bytes;
-    uint64_t sum = plus(plus(out->weights, out->scratch), plus(out->kv_full, out->kv_sliding));
-    out->tables = norm_bytes(&e->model.config) + times(session_tables(e, &out->params), (uint64_t)sessions) +
-                  sum / PAGE_TABLE_SHARE + (uint64_t)(out->threads - 1) * CLT_POOL_STACK_BYTES + PROCESS_BYTES;
-    out->total = plus(plus(sum, out->tables), out->vocabulary);
+    out->engine_tables = norm_bytes(&e->model.config) + out->weights / PAGE_TABLE_SHARE +
+                         (uint64_t)(out->threads - 1) * CLT_POOL_STACK_BYTES + PROCESS_BYTES;
+    uint64_t session = plus(out->scratch, plus(out->kv_full, out->kv_sliding));
+    out->session_tables = times(session_tables(e, &out->params), (uint64_t)sessions) + session / PAGE_TABLE_SHARE;
+    out->total = plus(plus(out->weights, session), out->engine_tables + out->session_tables + out->vocabulary);
     return CLT_OK;
 }
 
@@ -72,7 +74,7 @@ clt_status clt_plan_make(const culet_engine *e, const culet_session_params *p, i
 
 /* What of the plan is not held yet. */
 static uint64_t missing(const clt_plan *p, bool loaded) {
-    return p->total - p->vocabulary - (loaded ? p->weights : 0);
+    return p->total - p->vocabulary - (loaded ? p->weights + p->engine_tables : 0);
 }
 
 /* The largest context, in steps, whose plan takes at most `room`; 0 if none does. */
@@ -107,12 +109,15 @@ clt_status clt_plan_check(const culet_engine *e, const clt_plan *plan, bool load
     if (e->skip_memory_check) return CLT_OK;
     clt_memory_look(&room);
     if (needed <= room.free_bytes) return CLT_OK;
+    char parts[160], weights[40] = "";
+    uint64_t tables = plan->session_tables + (loaded ? 0 : plan->engine_tables);
+    if (!loaded) snprintf(weights, sizeof weights, "weights %.1f, ", mib(plan->weights));
+    snprintf(parts, sizeof parts, "%skeys and values %.1f, working memory %.1f, tables %.1f", weights,
+             mib(plan->kv_full + plan->kv_sliding), mib(plan->scratch), mib(tables));
     if (plan->sessions)
-        clt_fail(err, CLT_E_MEMORY, "%s: %s with a context of %d tokens needs %.1f MiB (weights %.1f, keys and values %.1f, "
-                 "working memory %.1f, tables %.1f), %.1f MiB are left (%s)", e->info.path,
-                 loaded ? "a session" : "the model", plan->params.context, mib(needed), mib(loaded ? 0 : plan->weights),
-                 mib(plan->kv_full + plan->kv_sliding), mib(plan->scratch), mib(plan->tables), mib(room.free_bytes),
-                 room.source);
+        clt_fail(err, CLT_E_MEMORY, "%s: %s with a context of %d tokens needs %.1f MiB (%s), %.1f MiB are left (%s)",
+                 e->info.path, loaded ? "a session" : "the model", plan->params.context, mib(needed), parts,
+                 mib(room.free_bytes), room.source);
     else
         clt_fail(err, CLT_E_MEMORY, "%s: the weights need %.1f MiB, %.1f MiB are left (%s)", e->info.path, mib(needed),
                  mib(room.free_bytes), room.source);

@@ -62,6 +62,17 @@ static uint64_t needed(int context) {
     return plan.total - plan.vocabulary;
 }
 
+/* What a session of an open engine needs. */
+static uint64_t session_needs(const culet_engine *e, int context) {
+    culet_session_params sp;
+    clt_plan plan;
+    clt_err err;
+    culet_session_defaults(&sp);
+    sp.context = context;
+    assert_int_equal(clt_plan_make(e, &sp, 1, &plan, &err), CLT_OK);
+    return plan.kv_full + plan.kv_sliding + plan.scratch + plan.session_tables;
+}
+
 static int progress_calls;
 
 static bool count_progress(void *user, double done) {
@@ -178,7 +189,7 @@ static void test_sessions(void **state) {
     culet_session_params sp;
     set_free(UINT64_C(1) << 34);
     culet_engine *e = tiny_open(MODEL, CULET_OPEN_FULL, 1);
-    uint64_t rest = needed(2048) - culet_engine_info(e)->weight_bytes;
+    uint64_t rest = session_needs(e, 2048);
     culet_session_defaults(&sp);
     sp.context = 16384;
     set_free(rest + 1024);
@@ -216,7 +227,7 @@ static void test_plan_is_what_is_taken(void **state) {
     assert_int_equal(clt_plan_make(e, &sp, 1, &plan, &inner), CLT_OK);
     /* 4 MiB of the plan are for heap and stack that this program had already. */
     double taken = (double)(private_bytes() - before), planned = (double)(plan.total - (4 << 20));
-    if (taken > 1.02 * planned || taken < 0.95 * planned) fail_msg("planned %.0f, taken %.0f", planned, taken);
+    if (taken > 1.05 * planned || taken < 0.95 * planned) fail_msg("planned %.0f, taken %.0f", planned, taken);
     assert_true(planned > 12 * (1 << 20)); /* large enough for the comparison to say something */
     culet_session_close(s);
     culet_engine_close(e);
