@@ -122,7 +122,7 @@ const cli_option cli_options[] = {
     {"--bandwidth", V(BENCH), CLI_K_FLAG, AT(bandwidth), 0, 0, NULL,
      "measure the memory's bandwidth before and after; how near to it generation came"},
     {"--bandwidth-size", V(BENCH), CLI_K_INT, AT(bandwidth_mib), 0, 1 << 20, "MIB", "MiB read for that; 0 = 2048 (0)"},
-    {"--rows", V(BENCH), CLI_K_INTS, AT(bench_rows), 1, 512, "N,…",
+    {"--rows", V(BENCH), CLI_K_INTS, AT(bench_rows), 1, 64, "N,…",
      "one pass over N rows with the logits of each, beside one row's memory time"},
     {"--load", V(BENCH), CLI_K_FLAG, AT(load), 0, 0, NULL,
      "start of the process to its first token, file in the page cache and not"},
@@ -135,7 +135,7 @@ const cli_option cli_options[] = {
     {"--timeout", V(BENCH), CLI_K_INT, AT(timeout_s), 0, 1 << 20, "N",
      "seconds for each run of that program; 0 = 10 minutes and 20 times our own (0)"},
     {"--suite", V(BENCH), CLI_K_CHOICE, AT(suite), 0, 0, "published", "the published systems' tables with ours beside them"},
-    {"--probe", V(BENCH), CLI_K_CHOICE, AT(probe), 0, 0, "first|text|reply", NULL},
+    {"--probe", V(BENCH), CLI_K_CHOICE, AT(probe), 0, 0, "first|text|reply|rows", NULL},
     {"--since", V(BENCH), CLI_K_TEXT, AT(since), 0, 0, "MS", NULL},
 
     {"--json", V(RUN) | V(TOKENIZE) | V(LOGITS) | V(SCORE) | V(SHOW) | V(LS) | V(DOCTOR), CLI_K_FLAG, AT(json), 0, 0, NULL,

@@ -9,7 +9,7 @@
 #include "base/bandwidth.h"
 #include "records.h"
 
-typedef enum cli_probe { CLI_PROBE_FIRST, CLI_PROBE_TEXT, CLI_PROBE_REPLY } cli_probe; /* order of the choices */
+typedef enum cli_probe { CLI_PROBE_FIRST, CLI_PROBE_TEXT, CLI_PROBE_REPLY, CLI_PROBE_ROWS } cli_probe; /* order of the choices */
 
 typedef struct cli_bench_test {
     int n_prompt, n_gen, n_depth;    /* tokens */
@@ -22,6 +22,7 @@ typedef struct cli_bench_model {
     char family[128], level[32], digest[80];
     const char *digest_kind;         /* what `digest` covers; "" if there is none */
     uint64_t file_bytes, weight_bytes, parameters;
+    double token_bytes;              /* weights that a generated token reads, as the file holds them; NaN = not known */
     int threads, context_limit;
     bool is_base;
 } cli_bench_model;
@@ -52,9 +53,10 @@ void cli_bench_now(char out[32]); /* UTC, ISO 8601 */
 
 /* Takes the facts of an opened engine, or opens the model for inspection to get them. Returns 0, or an exit code with the
  * error printed. */
-int cli_bench_model_take(cli_bench_run *b, const culet_model_info *info);
+int cli_bench_model_take(cli_bench_run *b, const culet_engine *e);
 int cli_bench_model_inspect(cli_bench_run *b, const char *model);
 void cli_bench_model_free(cli_bench_model *m);
+double cli_bench_token_bytes(const culet_engine *e); /* bench_bytes.c */
 
 /* ---- bench_stats.c ---- */
 

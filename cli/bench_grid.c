@@ -81,7 +81,7 @@ static int run_all(grid *g, culet_session *s, const cli_bench_test *t, const clt
         cli_progress("bench", (double)i / (double)args->repetitions);
         st = run_once(s, t, ids, &g->ms[i], &failure);
     }
-    if (!st && (args->profile || args->bandwidth)) {
+    if (!st && args->profile) {
         st = run_profiled(g, s, t, ids, &failure);
     }
     cli_signals_release();
@@ -96,7 +96,7 @@ static int run_all(grid *g, culet_session *s, const cli_bench_test *t, const clt
 
 static void put_limit(grid *g, const cli_bench_test *t, double avg_ts, cli_record *r) {
     bool bound = g->limit.known && t->n_gen && !t->n_prompt; /* only generation is bound by the memory */
-    double gb = bound ? cli_bench_profile_weight_bytes(&g->profile) / t->n_gen * 1e-9 : NAN;
+    double gb = bound ? g->b->model.token_bytes * 1e-9 : NAN;
     double percent = 100 * avg_ts * gb / cli_bench_limit_gb_s(&g->limit);
     if (!g->b->args->bandwidth) {
         return;
@@ -176,7 +176,7 @@ static int open_engine(grid *g, int threads) {
     g->limit.known = false;
     int code = cli_open_engine(&g->args, CULET_OPEN_FULL, threads, &g->engine);
     if (!code) {
-        code = cli_bench_model_take(g->b, culet_engine_info(g->engine));
+        code = cli_bench_model_take(g->b, g->engine);
     }
     if (!code && !g->headed) {
         g->headed = true;

@@ -127,6 +127,7 @@ static int load_cold(cli_bench_run *b, int threads, const cli_files *files, doub
     clt_err err;
     clt_err_clear(&err);
     int used = threads, code = 0;
+    char beside[64];
     bool cold = true;
     for (size_t i = 0; i < n && !code && cold; i++) {
         cli_progress("load cold", (double)i / (double)n);
@@ -140,12 +141,14 @@ static int load_cold(cli_bench_run *b, int threads, const cli_files *files, doub
     }
     cli_progress_end();
     measured m = {.name = "load", .unit = "ms", .condition = "to the first token, from the disk", .threads = used,
-                  .beside = "reading the same bytes", .v = v, .n = cold ? n : 0};
+                  .beside = beside, .v = v, .n = cold ? n : 0};
     m.reference = cold ? cli_median(disk, n) : NAN;
     if (cold) {
         snprintf(m.note, sizeof(m.note), "%.0f MB came from the disk", read_bytes * 1e-6);
+        snprintf(beside, sizeof(beside), "reading %.2f GB", (read_bytes > 0 ? read_bytes : (double)files->bytes) * 1e-9);
     } else {
         snprintf(m.note, sizeof(m.note), "not measured: the file stays in the page cache");
+        beside[0] = 0;
     }
     if (!code) {
         put(b, &m);
@@ -220,7 +223,7 @@ static int measure_memory(cli_bench_run *b, int threads) {
     clt_json *doc;
     int code = cli_bench_spawn(b, &c, &doc);
     if (!code) {
-        double gb = cli_json_number(doc, "peak_bytes") * 1e-9;
+        double gb = cli_json_number(doc, "rss_peak_bytes") * 1e-9;
         measured m = {.name = "peak resident memory", .unit = "GB", .condition = "512-token prompt, 128 tokens", .reply = &c,
                       .beside = "the model's files", .threads = (int)cli_json_number(doc, "threads"), .v = &gb, .n = 1,
                       .reference = (double)b->model.file_bytes * 1e-9};
@@ -232,6 +235,49 @@ static int measure_memory(cli_bench_run *b, int threads) {
     return code;
 }
 
+/* ---- passes over several rows ---- */
+
+/* The bandwidth is measured around the passes. */
+static int measure_rows(cli_bench_run *b, int threads, int n_rows, cli_bench_limit *limit, double *v) {
+    cli_condition c = {.probe = CLI_PROBE_ROWS, .threads = threads, .n_prompt = n_rows, .repetitions = b->args->repetitions,
+                       .no_warmup = b->args->no_warmup};
+    char condition[64];
+    clt_json *doc;
+    int code = cli_bench_spawn(b, &c, &doc);
+    limit->before = limit->after;
+    if (!code) {
+        code = cli_bench_measure_bandwidth(b->args, (int)cli_json_number(doc, "threads"), &limit->after);
+    }
+    if (!code) {
+        double gb_s = cli_bench_limit_gb_s(limit);
+        measured m = {.name = "pass over rows", .unit = "ms", .condition = condition, .reply = &c, .v = v,
+                      .beside = "the memory's time for one", .threads = (int)cli_json_number(doc, "threads"),
+                      .reference = b->model.token_bytes / gb_s * 1e-6};
+        m.n = cli_json_numbers(doc, "pass_ms", v, (size_t)c.repetitions);
+        snprintf(condition, sizeof(condition), "%d row%s, logits of each", n_rows, n_rows == 1 ? "" : "s");
+        snprintf(m.note, sizeof(m.note), "%.3f GB a row, %.1f and %.1f GB/s before and after", b->model.token_bytes * 1e-9,
+                 limit->before.plain_gb_s, limit->after.plain_gb_s);
+        put(b, &m);
+    }
+    clt_json_free(doc);
+    return code;
+}
+
+static int measure_all_rows(cli_bench_run *b, int threads) {
+    const clt_ids *list = &b->args->bench_rows;
+    size_t n = (size_t)b->args->repetitions;
+    int used = threads ? threads : b->model.threads;
+    cli_bench_limit limit = {.known = true};
+    double *v = clt_calloc(n, sizeof(*v));
+    int code = v ? 0 : cli_failf(CLT_E_MEMORY, "bench: out of memory for %zu times", n);
+    code = code ? code : cli_bench_measure_bandwidth(b->args, used, &limit.after);
+    for (size_t i = 0; i < list->len && !code; i++) {
+        code = measure_rows(b, threads, list->data[i], &limit, v);
+    }
+    clt_free(v);
+    return code;
+}
+
 /* ---- all of them ---- */
 
 static int measure_with(cli_bench_run *b, int threads) {
@@ -239,7 +285,7 @@ static int measure_with(cli_bench_run *b, int threads) {
     int code = a->load ? measure_load(b, threads) : 0;
     code = !code && a->ttft ? measure_ttft(b, threads) : code;
     code = !code && a->memory ? measure_memory(b, threads) : code;
-    return code;
+    return !code && a->bench_rows.len ? measure_all_rows(b, threads) : code;
 }
 
 int cli_bench_measure(cli_bench_run *b) {

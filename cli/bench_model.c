@@ -28,7 +28,8 @@ static int take_digest(cli_bench_run *b) {
     return st && (whole || st != CLT_E_UNSUPPORTED) ? cli_fail(&err) : 0;
 }
 
-int cli_bench_model_take(cli_bench_run *b, const culet_model_info *info) {
+int cli_bench_model_take(cli_bench_run *b, const culet_engine *e) {
+    const culet_model_info *info = culet_engine_info(e);
     cli_bench_model *m = &b->model;
     bool known = m->path && !strcmp(m->path, info->path);
     if (!known) {
@@ -46,7 +47,11 @@ int cli_bench_model_take(cli_bench_run *b, const culet_model_info *info) {
     m->threads = info->threads > 0 ? info->threads : clt_threads_default(); /* none where it was only inspected */
     m->context_limit = info->context_limit;
     m->is_base = info->is_base;
-    return known ? 0 : take_digest(b);
+    if (known) {
+        return 0;
+    }
+    m->token_bytes = cli_bench_token_bytes(e);
+    return take_digest(b);
 }
 
 int cli_bench_model_inspect(cli_bench_run *b, const char *model) {
@@ -55,7 +60,7 @@ int cli_bench_model_inspect(cli_bench_run *b, const char *model) {
     args.model = model;
     int code = cli_open_engine(&args, CULET_OPEN_INSPECT, 0, &e);
     if (!code) {
-        code = cli_bench_model_take(b, culet_engine_info(e));
+        code = cli_bench_model_take(b, e);
     }
     culet_engine_close(e);
     return code;

@@ -6,8 +6,8 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/os.h"
+#include "base/random.h"
 #include "bench.h"
-#include "bench_profile.h"
 #include "bench_prompts.h"
 #include "open.h"
 #include "out.h"
@@ -25,7 +25,6 @@ typedef struct probe {
     double *ttft_ms, *prompt_ms, *predicted_ms; /* [repetitions] */
     size_t n;                                   /* of them */
     size_t prompt_n, predicted_n;               /* tokens evaluated and generated in each */
-    cli_bench_profile profile;
     clt_buf out;
     clt_jsonw w;
 } probe;
@@ -148,16 +147,6 @@ static culet_status reply_once(probe *p, int at, culet_error *err) {
     return st;
 }
 
-/* One token more, watched, to learn what a token reads. */
-static culet_status watch_token(probe *p, culet_error *err) {
-    int32_t token = p->ids.data[p->n_prompt - 1];
-    culet_status st = culet_session_sync(p->session, p->ids.data, p->n_prompt, NULL, err);
-    cli_bench_profile_start(&p->profile, p->engine);
-    st = st ? st : culet_session_extend(p->session, &token, 1, err);
-    cli_bench_profile_stop(&p->profile, p->engine);
-    return st;
-}
-
 static int replies(probe *p) {
     const cli_args *a = p->args;
     culet_error failure = {0};
@@ -174,8 +163,6 @@ static int replies(probe *p) {
     for (int i = 0; i < a->repetitions && !st; i++) {
         st = reply_once(p, i, &failure);
     }
-    uint64_t rss = clt_rss_peak_bytes();
-    st = st ? st : watch_token(p, &failure);
     cli_signals_release();
     if (cli_signals_caught()) {
         return cli_signals_exit();
@@ -190,10 +177,49 @@ static int replies(probe *p) {
     put_int(p, "reused_n", p->n_reused);
     put_int(p, "predicted_n", p->predicted_n);
     put_int(p, "kv_bytes", culet_session_kv_bytes(p->session));
-    put_num(p, "token_bytes", cli_bench_profile_weight_bytes(&p->profile));
     clt_jsonw_key(&p->w, "chat");
     clt_jsonw_bool(&p->w, p->is_chat);
-    put_int(p, "peak_bytes", rss);
+    put_engine(p);
+    return 0;
+}
+
+static bool drop_row(void *user, size_t row, const float *logits) {
+    (void)user;
+    (void)row;
+    (void)logits;
+    return true;
+}
+
+/* Passes over n_prompt rows, logits of each. */
+static int rows(probe *p) {
+    const cli_args *a = p->args;
+    culet_error failure = {0};
+    size_t n = (size_t)a->bench_prompt.data[0];
+    int code = open_all(p, n);
+    for (size_t i = 0; i < n && !code; i++) {
+        clt_ids_push(&p->ids, (int32_t)(clt_random_u64(1, i, 0) % (uint64_t)culet_engine_info(p->engine)->vocab));
+    }
+    if (!code && p->ids.failed) {
+        code = cli_failf(CLT_E_MEMORY, "bench: out of memory for %zu ids", n);
+    }
+    if (code) {
+        return code;
+    }
+    culet_status st = CULET_OK;
+    cli_signals_hold(p->session);
+    for (int i = a->no_warmup ? 0 : -1; i < a->repetitions && !st; i++) {
+        double start = clt_now_ms();
+        st = culet_session_logits_all(p->session, p->ids.data, n, drop_row, NULL, &failure);
+        p->prompt_ms[i < 0 ? 0 : i] = clt_now_ms() - start;
+    }
+    cli_signals_release();
+    if (cli_signals_caught()) {
+        return cli_signals_exit();
+    }
+    if (st) {
+        return cli_fail_engine(&failure);
+    }
+    put_nums(p, "pass_ms", p->prompt_ms, (size_t)a->repetitions);
     put_engine(p);
     return 0;
 }
@@ -217,6 +243,9 @@ int cli_bench_probe(const cli_args *args) {
         break;
     case CLI_PROBE_REPLY:
         code = replies(&p);
+        break;
+    case CLI_PROBE_ROWS:
+        code = rows(&p);
         break;
     }
     if (!code) {

@@ -1,6 +1,5 @@
 /* Time per stage, as the engine counts it. */
 #include "bench_profile.h"
-#include <math.h>
 #include "base/os.h"
 
 void cli_bench_profile_start(cli_bench_profile *p, culet_engine *e) {
@@ -11,11 +10,6 @@ void cli_bench_profile_start(cli_bench_profile *p, culet_engine *e) {
 void cli_bench_profile_stop(cli_bench_profile *p, culet_engine *e) {
     (void)e;
     p->wall_ms = clt_now_ms() - p->wall_ms;
-}
-
-double cli_bench_profile_weight_bytes(const cli_bench_profile *p) {
-    (void)p;
-    return NAN;
 }
 
 void cli_bench_profile_json(const cli_bench_profile *p, clt_jsonw *w) {

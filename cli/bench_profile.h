@@ -10,8 +10,6 @@ typedef struct cli_bench_profile {
 
 void cli_bench_profile_start(cli_bench_profile *p, culet_engine *e);
 void cli_bench_profile_stop(cli_bench_profile *p, culet_engine *e);
-/* Bytes of weights that were read between start and stop. NaN if not known. */
-double cli_bench_profile_weight_bytes(const cli_bench_profile *p);
 /* [{"stage",…},…] */
 void cli_bench_profile_json(const cli_bench_profile *p, clt_jsonw *w);
 /* A Markdown table under the name of its test. */

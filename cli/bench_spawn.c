@@ -39,7 +39,7 @@ void cli_bench_forward(const cli_args *a, cli_words *w) {
 }
 
 static void make_words(const cli_bench_run *b, const cli_condition *c, cli_words *w) {
-    static const char *const probes[] = {"first", "text", "reply"};
+    static const char *const probes[] = {"first", "text", "reply", "rows"};
     const cli_args *a = b->args;
     cli_words_add(w, "/proc/self/exe");
     cli_words_add(w, "bench");
@@ -56,7 +56,7 @@ static void make_words(const cli_bench_run *b, const cli_condition *c, cli_words
     cli_words_add(w, cli_kv_name(a->bench_kv_k.data[0]));
     cli_words_add(w, "-ctv");
     cli_words_add(w, cli_kv_name(a->bench_kv_v.data[0]));
-    if (c->probe == CLI_PROBE_REPLY) {
+    if (c->probe == CLI_PROBE_REPLY || c->probe == CLI_PROBE_ROWS) {
         cli_words_add(w, "-p");
         cli_words_addf(w, "%d", c->n_prompt);
         cli_words_add(w, "-d");

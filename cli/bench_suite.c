@@ -15,7 +15,6 @@ typedef struct ours {
     double ttft_28, ttft_512, ttft_second;    /* ms */
     double load_cold, load_warm;              /* s */
     double memory, disk;                      /* GB */
-    double token_bytes;
     int threads;
     cli_bench_limit limit;
 } ours;
@@ -36,7 +35,6 @@ static int reply(cli_bench_run *b, cli_condition c, double *ttft_ms, double *pro
         *(prompt_ts ? prompt_ts : &(double){0}) = evaluated * 1000 / cli_median(v, got);
         got = cli_json_numbers(doc, "predicted_ms", v, n);
         *(generation_ts ? generation_ts : &(double){0}) = made * 1000 / cli_median(v, got);
-        o->token_bytes = cli_json_number(doc, "token_bytes");
         o->threads = (int)cli_json_number(doc, "threads");
     }
     clt_json_free(doc);
@@ -95,7 +93,7 @@ static int memory(cli_bench_run *b, ours *o) {
     c.repetitions = 1;
     c.no_warmup = true;
     int code = cli_bench_spawn(b, &c, &doc);
-    o->memory = cli_json_number(doc, "peak_bytes") * 1e-9;
+    o->memory = cli_json_number(doc, "rss_peak_bytes") * 1e-9;
     clt_json_free(doc);
     return code;
 }
@@ -109,7 +107,7 @@ static void step(const cli_bench_run *b, int done, const char *what) {
 }
 
 static int measure(cli_bench_run *b, ours *o) {
-    *o = (ours){.load_cold = NAN, .token_bytes = NAN, .disk = (double)b->model.file_bytes * 1e-9};
+    *o = (ours){.load_cold = NAN, .disk = (double)b->model.file_bytes * 1e-9};
     int given = b->args->bench_threads.data[0], threads = given ? given : b->model.threads;
     step(b, 0, "the memory's bandwidth");
     int code = cli_bench_measure_bandwidth(b->args, threads, &o->limit.before);
@@ -233,7 +231,7 @@ static void put_line(cli_bench_run *b, const cli_published_line *p, const ours *
 
 static void put_limit(cli_bench_run *b, const ours *o) {
     cli_record r;
-    double gb_s = cli_bench_limit_gb_s(&o->limit), gb = o->token_bytes * 1e-9, percent = 100 * o->generation * gb / gb_s;
+    double gb_s = cli_bench_limit_gb_s(&o->limit), gb = b->model.token_bytes * 1e-9, percent = 100 * o->generation * gb / gb_s;
     cli_bench_begin(b, "culet_bench_published_limit", &r);
     cli_record_text(&r, "measurement", "limit");
     cli_record_num(&r, "bandwidth_before_gb_s", o->limit.before.plain_gb_s);
