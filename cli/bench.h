@@ -9,7 +9,8 @@
 #include "base/bandwidth.h"
 #include "records.h"
 
-typedef enum cli_probe { CLI_PROBE_FIRST, CLI_PROBE_TEXT, CLI_PROBE_REPLY, CLI_PROBE_ROWS } cli_probe; /* order of the choices */
+/* In the order of the choices. */
+typedef enum cli_probe { CLI_PROBE_FIRST, CLI_PROBE_TEXT, CLI_PROBE_REPLY, CLI_PROBE_ROWS } cli_probe;
 
 typedef struct cli_bench_test {
     int n_prompt, n_gen, n_depth;    /* tokens */
@@ -25,6 +26,7 @@ typedef struct cli_bench_model {
     double token_bytes;              /* weights that a generated token reads, as the file holds them; NaN = not known */
     int threads, context_limit;
     bool is_base;
+    bool headed;                     /* its header was written */
 } cli_bench_model;
 
 typedef struct cli_bench_run {
@@ -40,7 +42,7 @@ typedef struct cli_bench_run {
 void cli_bench_begin(const cli_bench_run *b, const char *table, cli_record *r);
 /* Writes and frees the record. */
 void cli_bench_put(cli_bench_run *b, cli_record *r);
-/* The lines above the tables: program, machine, model. */
+/* The lines above the tables: program, machine, model. Once per model. */
 void cli_bench_header(cli_bench_run *b);
 /* A paragraph; only in Markdown. */
 void cli_bench_say(cli_bench_run *b, const char *text);

@@ -35,9 +35,9 @@ static bool borrowed(const weights *w, const char *name) {
 }
 
 static void add(weights *w, const char *name, double bytes) {
-    if (has(name, "per_layer_token_embd") || has(name, "embed_tokens_per_layer") || has(name, "vision") || has(name, "audio") ||
-        borrowed(w, name)) {
-        return; /* a few rows at most */
+    bool table = has(name, "per_layer_token_embd") || has(name, "embed_tokens_per_layer"); /* a row of it */
+    if (table || has(name, "vision") || has(name, "audio") || borrowed(w, name)) {
+        return;
     }
     if (ends(name, "token_embd.weight") || ends(name, "embed_tokens.weight")) {
         w->embedding += bytes;

@@ -225,8 +225,8 @@ static int match(const comparison *c, const cli_seen_list *seen, const char *who
     for (size_t k = 0; k < seen->n && !code && !more; k++) {
         if (!used[k]) {
             seen_name(&seen->items[k], name, sizeof(name));
-            code = cli_failf(CLT_E_FAILED, "bench: --compare %s: a result that was not asked for: %s on %lld thread%s", whose,
-                             name, (long long)seen->items[k].n_threads, seen->items[k].n_threads == 1 ? "" : "s");
+            code = cli_failf(CLT_E_FAILED, "bench: --compare %s: a result that was not asked for: %s (%lld threads)",
+                             whose, name, (long long)seen->items[k].n_threads);
         }
     }
     clt_free(used);

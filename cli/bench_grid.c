@@ -20,7 +20,6 @@ typedef struct grid {
     cli_args args;           /* of the model at hand */
     culet_engine *engine;
     int engine_threads;      /* what it was opened with */
-    bool headed;             /* the header of this model was written */
     double *ms, *ns, *ts;    /* [repetitions] */
     size_t done, total;      /* tests */
     cli_bench_limit limit;   /* of the last test; `after` serves as the next one's `before` */
@@ -178,8 +177,7 @@ static int open_engine(grid *g, int threads) {
     if (!code) {
         code = cli_bench_model_take(g->b, g->engine);
     }
-    if (!code && !g->headed) {
-        g->headed = true;
+    if (!code) {
         cli_bench_header(g->b);
     }
     return code;
@@ -276,7 +274,6 @@ int cli_bench_grid(cli_bench_run *b) {
     for (size_t i = 0; i < args->bench_models.n && !code; i++) {
         g.args = *args;
         g.args.model = args->bench_models.items[i];
-        g.headed = false;
         code = cli_bench_each(args, run_test, &g);
         culet_engine_close(g.engine);
         g.engine = NULL;

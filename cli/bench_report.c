@@ -69,8 +69,12 @@ void cli_bench_sayf(cli_bench_run *b, const char *fmt, ...) {
 }
 
 void cli_bench_header(cli_bench_run *b) {
-    const cli_bench_model *m = &b->model;
+    cli_bench_model *m = &b->model;
     char kernel[256];
+    if (m->headed) {
+        return;
+    }
+    m->headed = true;
     kernel_name(kernel, sizeof(kernel));
     int cores = clt_cores();
     cli_bench_sayf(b, "culet " CULET_VERSION ", commit " CULET_COMMIT ", on %s (%s), %d core%s, %.1f GiB, %s",

@@ -231,7 +231,8 @@ static void put_line(cli_bench_run *b, const cli_published_line *p, const ours *
 
 static void put_limit(cli_bench_run *b, const ours *o) {
     cli_record r;
-    double gb_s = cli_bench_limit_gb_s(&o->limit), gb = b->model.token_bytes * 1e-9, percent = 100 * o->generation * gb / gb_s;
+    double gb_s = cli_bench_limit_gb_s(&o->limit), gb = b->model.token_bytes * 1e-9;
+    double percent = 100 * o->generation * gb / gb_s;
     cli_bench_begin(b, "culet_bench_published_limit", &r);
     cli_record_text(&r, "measurement", "limit");
     cli_record_num(&r, "bandwidth_before_gb_s", o->limit.before.plain_gb_s);
