@@ -26,6 +26,14 @@ static void fill_tables(void) {
     clt_vec_fill_avx512(start_level(CLT_CPU_AVX512, CLT_CPU_AVX2));
     start_level(CLT_CPU_AVX512VNNI, CLT_CPU_AVX512)->matmul = clt_matmul_avx512vnni;
 #endif
+#ifdef CLT_BUILD_ARM
+    k = start_level(CLT_CPU_NEON, CLT_CPU_SCALAR);
+    k->quantize = clt_quantize_neon;
+    k->matmul = clt_matmul_neon;
+    clt_vec_fill_neon(k);
+    start_level(CLT_CPU_DOTPROD, CLT_CPU_NEON)->matmul = clt_matmul_dotprod;
+    start_level(CLT_CPU_I8MM, CLT_CPU_DOTPROD)->matmul = clt_matmul_i8mm;
+#endif
 }
 
 const clt_kernels *clt_kernels_get(clt_cpu_level level) {

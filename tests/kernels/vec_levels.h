@@ -30,6 +30,12 @@ static inline int vec_levels(vec_level levels[MAX_LEVELS]) {
         clt_vec_fill_avx512(&levels[n++].k);
     }
 #endif
+#ifdef CLT_BUILD_ARM
+    if (clt_cpu_has(CLT_CPU_NEON)) {
+        levels[n].name = "neon";
+        clt_vec_fill_neon(&levels[n++].k);
+    }
+#endif
     return n;
 }
 
