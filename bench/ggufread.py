@@ -87,6 +87,26 @@ def read(path):
     return keys, tensors
 
 
+def raw_keys(path, prefix):
+    """[bytes]: the entries of the metadata whose name begins with `prefix`, as they stand in the file."""
+    found = []
+    with open(path, "rb") as file:
+        r = Reader(file, path)
+        if file.read(4) != b"GGUF":
+            raise FormatError(f"{path}: not a GGUF file")
+        r.take("I")
+        r.length()
+        for _ in range(r.length()):
+            start = file.tell()
+            name = r.string()
+            r.value(r.take("I"))
+            if name.startswith(prefix):
+                end = file.tell()
+                file.seek(start)
+                found.append(file.read(end - start))
+    return found
+
+
 def is_read_whole(name, layers, shared):
     """Whether every token reads all of a tensor; layers that share keys and values do not use their own projections of them."""
     if name in ("token_embd.weight", "per_layer_token_embd.weight", "rope_freqs.weight"):

@@ -1,10 +1,12 @@
 """The scripts of bench/: what they plan, parse, compute, draw. Programs that are measured are stand-ins; no time is asserted."""
 import csv
+import dataclasses
 import importlib.machinery
 import importlib.util
 import json
 import math
 import pathlib
+import struct
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -224,6 +226,52 @@ def test_a_damaged_head_is_refused(tmp_path, models, keep):
     path.write_bytes((models / "tiny-gemma3" / "gguf" / "tiny-gemma3-Q4_0.gguf").read_bytes()[:keep])
     with pytest.raises(reader.FormatError, match="short.gguf"):
         reader.read(path)
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """make_model with few tokens and a small pool."""
+    module = load("make_model.py")
+    for name, value in (("VOCABULARY", 600), ("MERGES", 400), ("POOL_BYTES", 1 << 18)):
+        monkeypatch.setattr(module, name, value)
+    return module
+
+
+@pytest.mark.parametrize("kind", ["q4_0", "q4_k_m", "q8_0", "bf16"])
+@pytest.mark.parametrize("shape", ["e2b", "e4b", "12b", "26b-a4b", "270m"])
+def test_a_model_of_random_weights_runs(culet, small, models, tmp_path, shape, kind):
+    s = small.SHAPES[shape]
+    s = dataclasses.replace(s, layers=s.period * 2, width=256, ffn=288, shared_ffn=s.shared_ffn and 512, shared=s.shared and s.period,
+                            expert_ffn=s.experts and 32, experts=min(s.experts, 8), used=min(s.used, 2), per_layer=s.per_layer and 32)
+    path = tmp_path / "model.gguf"
+    tokenizer = models / "tiny-gemma3" / "gguf" / "tiny-gemma3-Q4_0.gguf" if shape == "270m" else None
+    if tokenizer:
+        small.VOCABULARY = load("ggufread.py").read(tokenizer)[0]["tokenizer.ggml.tokens"]
+    small.write(s, kind, path, tokenizer, 1)
+    done = culet("logits", "-m", path, "--ids", "2,5,9", "--out", tmp_path / "out.f32")
+    assert done.code == 0, done.err
+    logits = struct.unpack(f"<{small.VOCABULARY}f", (tmp_path / "out.f32").read_bytes())
+    assert all(map(math.isfinite, logits)) and len(set(logits)) > small.VOCABULARY // 2 and max(map(abs, logits)) < 29
+
+
+def test_random_weights_are_the_same_again(small, tmp_path):
+    s = dataclasses.replace(small.SHAPES["12b"], layers=1, width=256, ffn=256)
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        small.write(s, "q4_0", tmp_path / name, None, seed)
+    a, b, c = ((tmp_path / name).read_bytes() for name in "abc")
+    assert a == b != c and len(a) == len(c)
+
+
+def test_sizes_of_published_models(small, monkeypatch):
+    monkeypatch.undo()
+    def token_bytes(shape, kind):
+        s = small.SHAPES[shape]
+        keys = {"general.architecture": s.arch, f"{s.arch}.block_count": s.layers, f"{s.arch}.attention.shared_kv_layers": s.shared,
+                f"{s.arch}.expert_count": s.experts, f"{s.arch}.expert_used_count": s.used}
+        tensors = {name: (type_, dims, size) for name, dims, _, type_, size, _ in small.plan(s, kind)[0]}
+        return round(load("ggufread.py").token_bytes(keys, tensors) / 1e6)
+    assert [token_bytes("e4b", kind) for kind in ("q4_0", "q4_k_m", "q8_0", "bf16")] == [2827, 2973, 4962, 9290]
+    assert token_bytes("e2b", "q4_0") == 1407
 
 
 # ---- the other programs ----
