@@ -18,9 +18,10 @@ class RunError(Exception):
 class Program:
     """A command with llama-bench's flags, perhaps behind a wrapper, perhaps at a CPU level."""
 
-    def __init__(self, name, command, wrap=(), env=None, timeout_s=1800):
+    def __init__(self, name, command, wrap=(), env=None, timeout_s=1800, grid_flags=()):
         self.name, self.command, self.wrap, self.timeout_s = name, list(command), list(wrap), timeout_s
         self.env = {**os.environ, **(env or {})}
+        self.grid_flags = list(grid_flags)  # what this program alone takes beside llama-bench's flags
         self.seconds = 0.0  # of the last run
 
     def words(self, *args):
@@ -119,7 +120,7 @@ def grid_flags(model, threads, prompts, gens, depths, repetitions):
 
 
 def grid(program, model, threads, prompts, gens, depths=(0,), repetitions=1):
-    return rows_of(program.run(*grid_flags(model, threads, prompts, gens, depths, repetitions)), program.name)
+    return rows_of(program.run(*grid_flags(model, threads, prompts, gens, depths, repetitions), *program.grid_flags), program.name)
 
 
 class Samples:
