@@ -146,8 +146,34 @@ const uint8_t *clt_tensor_row(const clt_tensor *t, int64_t row) {
     return t->data + (uint64_t)row * (t->bytes / (uint64_t)clt_tensor_rows(t));
 }
 
-void clt_file_release(const clt_file *f, const clt_tensor *t) {
-    clt_map_advise(&f->shards[t->shard].map, t->offset, t->bytes, CLT_MAP_DONTNEED);
+/* Rows are decoded in pieces of whole blocks of any type, on the stack. */
+enum { PIECE_NUMBERS = 4096, PIECE_BYTES = 4 * PIECE_NUMBERS };
+
+bool clt_file_decode_row(const clt_file *f, const clt_tensor *t, int64_t row, float *dst) {
+    const clt_type_info *type = clt_type_get((uint32_t)t->type);
+    uint64_t at = t->offset + (uint64_t)(clt_tensor_row(t, row) - t->data);
+    uint8_t piece[PIECE_BYTES];
+    for (int64_t i = 0; i < t->dims[0]; i += PIECE_NUMBERS) {
+        int64_t n = t->dims[0] - i < PIECE_NUMBERS ? t->dims[0] - i : PIECE_NUMBERS;
+        size_t bytes = clt_type_row_bytes(type, n);
+        if (!clt_map_read(&f->shards[t->shard].map, at, piece, bytes)) return false;
+        type->decode(piece, dst + i, n);
+        at += bytes;
+    }
+    return true;
+}
+
+static void advise_rows(const clt_file *f, const clt_tensor *t, int64_t first, int64_t n, clt_map_use use) {
+    uint64_t row_bytes = t->bytes / (uint64_t)clt_tensor_rows(t);
+    clt_map_advise(&f->shards[t->shard].map, t->offset + (uint64_t)first * row_bytes, (uint64_t)n * row_bytes, use);
+}
+
+void clt_file_expect(const clt_file *f, const clt_tensor *t, int64_t first, int64_t n) {
+    advise_rows(f, t, first, n, CLT_MAP_WILLNEED);
+}
+
+void clt_file_release(const clt_file *f, const clt_tensor *t, int64_t first, int64_t n) {
+    advise_rows(f, t, first, n, CLT_MAP_DONTNEED);
 }
 
 size_t clt_file_metas(const clt_file *f) { return f->metas.n; }

@@ -47,7 +47,12 @@ const clt_tensor *clt_file_tensor(const clt_file *f, size_t i);         /* file 
 const clt_tensor *clt_file_find(const clt_file *f, const char *name);   /* NULL if absent; O(1) */
 int64_t clt_tensor_rows(const clt_tensor *t);      /* dims[1]*dims[2]*dims[3] */
 const uint8_t *clt_tensor_row(const clt_tensor *t, int64_t row);
-void clt_file_release(const clt_file *f, const clt_tensor *t); /* tells the system that these pages are not needed now */
+/* Decodes one row, read past the mapping: what a table's rows lie in does not become resident. A row is read once per call, so
+ * that a file that changes meanwhile gives some numbers, never a crash. False if the row can no longer be read. */
+bool clt_file_decode_row(const clt_file *f, const clt_tensor *t, int64_t row, float *dst /* [dims[0]] */);
+/* Tells the system that rows [first, first + n) will be needed soon; or that they are not needed now. */
+void clt_file_expect(const clt_file *f, const clt_tensor *t, int64_t first, int64_t n);
+void clt_file_release(const clt_file *f, const clt_tensor *t, int64_t first, int64_t n);
 
 /* ---- GGUF metadata ---- */
 typedef enum clt_meta_type {

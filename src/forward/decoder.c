@@ -1,6 +1,6 @@
 /* THE MAIN PATH: ids -> logits, one layer loop for the whole family.
  *
- *   x = E[id] * sqrt(D)                      embedding rows, straight from the map
+ *   x = E[id] * sqrt(D)                      embedding rows, straight from the file
  *   per-layer embeddings                     (E2B, E4B) ple.c
  *   for each layer:
  *       x += norm(attention(norm(x)))        attention.c, attend.c
@@ -21,7 +21,7 @@ static void embed_row(void *ctx, int r, int thread) {
     const clt_tensor *t = n->model->embed;
     int64_t d = n->config->width;
     float *x = p->s->x + r * d;
-    clt_type_get((uint32_t)t->type)->decode(clt_tensor_row(t, p->rows[r].id), x, d);
+    if (!clt_file_decode_row(n->model->file, t, p->rows[r].id, x)) atomic_store(&p->s->unread, true);
     n->k->scale(x, n->config->embed_scale, x, d);
     clt_rope_angles((float)p->s->pos[r], n->freq_sliding, n->pairs_sliding,
                     p->s->cs_sliding + (int64_t)r * 2 * n->pairs_sliding);
@@ -51,6 +51,7 @@ static void probe(clt_scratch *s, const char *stage, int l, const float *x, int6
 /* Groups consecutive rows of one timeline and gives each row its position. */
 static clt_status begin(clt_scratch *s, const clt_row *rows, int n, clt_err *err) {
     s->n = n, s->n_groups = 0;
+    atomic_store(&s->unread, false);
     for (int r = 0; r < n; r++) {
         if (rows[r].id < 0 || rows[r].id >= s->net->config->vocab)
             return clt_fail(err, CLT_E_USAGE, "token id %d at row %d is outside the vocabulary of %d", rows[r].id, r,
@@ -105,6 +106,9 @@ clt_status clt_forward(const clt_net *net, clt_scratch *s, const clt_row *rows, 
         clt_ple_prepare(s, rows);
         probe(s, "ple", -1, s->ple, (int64_t)net->config->layers * net->config->ple_dim);
     }
+    if (atomic_load(&s->unread))
+        return clt_fail(err, CLT_E_FILE, "%s: rows of the embedding tables can no longer be read; was the file changed?",
+                        clt_file_path(net->model->file));
     for (int l = 0; l < net->config->layers && s->n; l++) {
         if (cancel && atomic_load_explicit(cancel, memory_order_relaxed)) return clt_fail(err, CLT_E_CANCELLED, "cancelled");
         layer(&p, l);

@@ -16,9 +16,17 @@ typedef struct clt_net clt_net;
  * progress may be NULL; false cancels (CLT_E_CANCELLED). The model must outlive the net. */
 clt_status clt_net_create(const clt_model *m, const clt_kernels *k, clt_pool *pool,
                           bool (*progress)(void *user, double done), void *user, clt_net **out, clt_err *err);
+/* The same from weights that were packed before: plan_bytes of them, 64-byte aligned, laid out as layout_digest says. They
+ * stay the caller's and must outlive the net. */
+clt_status clt_net_create_packed(const clt_model *m, const clt_kernels *k, clt_pool *pool, const uint8_t *packed, clt_net **out,
+                                 clt_err *err);
 void clt_net_free(clt_net *n);
+const uint8_t *clt_net_packed(const clt_net *n);          /* [bytes] */
 uint64_t clt_net_bytes(const clt_net *n);                 /* packed weights, private memory */
 uint64_t clt_net_plan_bytes(const clt_model *m);          /* the same, before creating */
+
+/* Of everything that decides which byte lies where: equal digests, equal layouts, also between versions of this program. */
+uint64_t clt_net_layout_digest(const clt_model *m);
 
 /* ---- keys and values ---- */
 typedef struct clt_kv clt_kv;

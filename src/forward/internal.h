@@ -23,7 +23,8 @@ struct clt_net {
     const clt_kernels *k;
     clt_pool *pool;
     clt_arena *arena;
-    uint8_t *packed;
+    const uint8_t *packed;  /* the matrices; own_packed, or the caller's */
+    uint8_t *own_packed;
     size_t packed_bytes;
     clt_net_layer *layer;
     clt_mat output, ple_proj;
@@ -75,6 +76,7 @@ struct clt_scratch {
     size_t bytes;
     /* active rows */
     int n, n_groups;
+    atomic_bool unread;     /* a row of an embedding table could not be read */
     int *pos, *source;      /* [R] absolute position; index in the batch as it was given */
     clt_group *group;       /* [R] */
     /* numbers */

@@ -1,7 +1,7 @@
 /* Per-layer embeddings (E2B, E4B): a second embedding per token and layer, computed once from the input embedding.
  *
  * P = width of a per-layer embedding, L layers. The table is the largest tensor of the file and never resident: one row per
- * token is read from the map. */
+ * token is read from the file. */
 #include <math.h>
 
 #include "forward/internal.h"
@@ -16,7 +16,7 @@ static void prepare_row(void *ctx, int r, int thread) {
     const clt_tensor *t = n->model->ple_embed;
     int64_t p = n->config->ple_dim, all = p * n->config->layers;
     float *ple = c->s->ple + r * all, *proj = c->s->ple_ctx + r * all;
-    clt_type_get((uint32_t)t->type)->decode(clt_tensor_row(t, c->rows[r].id), ple, all);
+    if (!clt_file_decode_row(n->model->file, t, c->rows[r].id, ple)) atomic_store(&c->s->unread, true);
     n->k->scale(ple, sqrtf((float)p), ple, all);
     n->k->scale(proj, 1.0f / sqrtf((float)n->config->width), proj, all);
     for (int l = 0; l < n->config->layers; l++)

@@ -38,6 +38,9 @@ size_t clt_mat_panel_bytes(clt_type t, int64_t cols);
  * start of the whole packed matrix. The packing is the same on every CPU level. */
 void clt_mat_pack(clt_type t, int64_t rows, int64_t cols, const uint8_t *src, uint8_t *dst, int64_t p0, int64_t p1);
 
+/* A digest of what clt_mat_pack makes of fixed matrices of every type: it changes whenever packed bytes change. */
+uint64_t clt_mat_pack_digest(void);
+
 /* Steps from 0 to the largest number of a block. A little above 127: the largest still rounds to code 127, with an error
  * below half a step like any other, and all steps are finer. */
 #define CLT_Q8_STEPS 127.3f

@@ -4,6 +4,7 @@
  * Vectors of 16 bytes in the compiler's own notation: every x86-64 and AArch64 processor has them, so there is nothing to
  * choose at run time. A run of 32 codes of one row becomes a few 32-bit words, one for each line of 64 bytes; the words of
  * four rows are transposed and stored side by side. */
+#include "base/hash.h"
 #include "kernels/internal.h"
 #include "kernels/matmul.h"
 
@@ -280,4 +281,20 @@ void clt_mat_pack(clt_type t, int64_t rows, int64_t cols, const uint8_t *src, ui
         pack_full_panel(t, cols, src + (size_t)(p * CLT_PANEL) * row_bytes, row_bytes, dst + (size_t)p * panel_bytes);
     if (p1 > full)
         clt_mat_pack_plain(t, rows, cols, src, dst, p0 > full ? p0 : full, p1);
+}
+
+uint64_t clt_mat_pack_digest(void) {
+    enum { ROWS = CLT_PANEL + 1, COLS = 256 }; /* a full panel and a broken one; one block of any type */
+    uint8_t src[ROWS * COLS * 4], dst[2 * CLT_PANEL * COLS * 4];
+    uint64_t digest = 0;
+
+    for (size_t i = 0; i < sizeof src; i++)
+        src[i] = (uint8_t)(i * 2654435761u >> 13);
+    for (uint32_t t = 0; t <= CLT_BF16; t++) {
+        if (!clt_type_get(t))
+            continue;
+        clt_mat_pack((clt_type)t, ROWS, COLS, src, dst, 0, 2);
+        digest = clt_hash64(dst, 2 * clt_mat_panel_bytes((clt_type)t, COLS), digest);
+    }
+    return digest;
 }

@@ -52,6 +52,28 @@ static void test_maps_a_file(void **state) {
     unlink(path);
 }
 
+static void test_reads_past_the_mapping(void **state) {
+    (void)state;
+    clt_err err;
+    clt_map map;
+    char got[300];
+    const char *path = in_folder("data");
+    FILE *f = fopen(path, "w");
+    for (int i = 0; i < 10000; i++) fputc(i % 251, f);
+    fclose(f);
+    assert_int_equal(clt_map_open(path, &map, &err), CLT_OK);
+    assert_true(clt_map_read(&map, 9700, got, 300));
+    assert_memory_equal(got, map.data + 9700, 300);
+    assert_true(clt_map_read(&map, 10000, got, 0));
+    assert_false(clt_map_read(&map, 9701, got, 300));
+    assert_false(clt_map_read(&map, UINT64_MAX, got, 2));
+    assert_int_equal(truncate(path, 9000), 0);
+    assert_false(clt_map_read(&map, 8900, got, 300));
+    clt_map_close(&map);
+    assert_false(clt_map_read(&map, 0, got, 1));
+    unlink(path);
+}
+
 static void test_empty_file(void **state) {
     (void)state;
     clt_err err;
@@ -87,6 +109,7 @@ static void test_refusals_name_the_path(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_maps_a_file),
+        cmocka_unit_test(test_reads_past_the_mapping),
         cmocka_unit_test(test_empty_file),
         cmocka_unit_test(test_refusals_name_the_path),
     };

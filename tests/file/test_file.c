@@ -50,6 +50,35 @@ static void test_reference_gguf(void **state) {
     clt_file_close(f);
 }
 
+/* Rows read past the mapping are those in it; rows that are gone are refused, not fatal. */
+static void test_rows_are_decoded(void **state) {
+    (void)state;
+    clt_err err;
+    clt_buf bytes = {0};
+    assert_int_equal(clt_read_file(GEMMA3 "/gguf/tiny-gemma3-Q4_0.gguf", 64 << 20, &bytes, &err), CLT_OK);
+    char path[512];
+    snprintf(path, sizeof path, "%s", write_buf("rows.gguf", &bytes));
+    clt_file *f = open_ok(path);
+    for (size_t i = 0; i < clt_file_tensors(f); i++) {
+        const clt_tensor *t = clt_file_tensor(f, i);
+        int64_t n = t->dims[0], last = clt_tensor_rows(t) - 1;
+        float *want = malloc((size_t)n * sizeof *want), *got = malloc((size_t)n * sizeof *got);
+        for (int64_t row = 0; row <= last; row += last ? last : 1) {
+            clt_type_get((uint32_t)t->type)->decode(clt_tensor_row(t, row), want, n);
+            assert_true(clt_file_decode_row(f, t, row, got));
+            assert_memory_equal(got, want, (size_t)n * sizeof *want);
+        }
+        free(want), free(got);
+    }
+    const clt_tensor *t = clt_file_find(f, "token_embd.weight");
+    float *row = malloc((size_t)t->dims[0] * sizeof *row);
+    assert_int_equal(truncate(path, (off_t)(t->offset + t->bytes / 2)), 0);
+    assert_true(clt_file_decode_row(f, t, 0, row));
+    assert_false(clt_file_decode_row(f, t, clt_tensor_rows(t) - 1, row));
+    free(row);
+    clt_file_close(f);
+}
+
 static void test_reference_folder(void **state) {
     (void)state;
 #if !CLT_HAVE_JANSSON
@@ -73,7 +102,7 @@ static void test_reference_folder(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_paths_that_are_no_models), cmocka_unit_test(test_single_files_of_a_folder),
-        cmocka_unit_test(test_a_fifo_does_not_block),    cmocka_unit_test(test_reference_gguf),
+        cmocka_unit_test(test_a_fifo_does_not_block),    cmocka_unit_test(test_reference_gguf), cmocka_unit_test(test_rows_are_decoded),
         cmocka_unit_test(test_reference_folder),
     };
     return cmocka_run_group_tests(tests, files_setup, files_teardown);

@@ -5,7 +5,7 @@
 static clt_err err;
 
 static clt_status sniff(const char *bytes, size_t n) {
-    clt_map map = {(const uint8_t *)(n ? bytes : NULL), n};
+    clt_map map = {.data = (const uint8_t *)(n ? bytes : NULL), .size = n};
     clt_err_clear(&err);
     return clt_sniff("F", &map, &err);
 }
