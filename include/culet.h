@@ -130,6 +130,24 @@ culet_status culet_model_find(const char *name, char **path, culet_error *err);
 /* The model folder's entries as lines of JSON objects {"name","path","bytes","format"}: one JSON array. */
 culet_status culet_model_list(char **json, culet_error *err);
 
+/* Where the time of an engine's passes went. One entry for each stage that was met; what has weights is told apart by their
+ * type. The wall times add up to the time of the passes (and of the sampling). */
+typedef struct culet_stage {
+    const char *stage;              /* "ffn", "attention projections", "attention", "norms and rows", "lm_head", … */
+    const char *type;               /* of the weights, "Q4_0"; "" where there are none */
+    double ms;                      /* on the clock */
+    double busy_ms;                 /* all threads at work together: threads * ms - busy_ms were spent waiting */
+    uint64_t calls;
+    uint64_t macs;                  /* multiply-accumulates of weights and inputs. An input that is taken as two 8-bit rows
+                                       counts once. */
+    uint64_t bytes;                 /* packed weights that were read, once for each group of rows that passed over them */
+} culet_stage;
+/* Starts counting, or starts anew (on), or stops (off; what was counted can still be read). Costs about 0.1 us per task
+ * while it is on, one comparison per job otherwise. Changes no result. No pass of the engine may be running meanwhile. */
+culet_status culet_engine_profile(culet_engine *e, bool on, culet_error *err);
+/* Fills out with at most max stages, in a fixed order; returns how many there are. 0 if nothing was ever counted. */
+size_t culet_engine_stages(const culet_engine *e, culet_stage *out, size_t max);
+
 /* ---------------------------------------------------------------- text */
 
 /* Appends nothing by itself: with `bos` exactly one BOS stands first, also when text begins with its text and `special` is
@@ -180,6 +198,10 @@ culet_status culet_session_extend(culet_session *s, const int32_t *ids, size_t n
 /* Cuts the timeline to its first n tokens. What sliding layers no longer hold is evaluated again at the next sync or extend,
  * so any n is allowed. */
 culet_status culet_session_rewind(culet_session *s, size_t n, culet_error *err);
+/* Like extend, in passes of as many tokens as the session takes at once, with the logits [V] of every appended token handed
+ * to fn in order; false from fn cancels (CULET_CANCELLED). fn NULL: they are computed and only the last are kept. */
+culet_status culet_session_extend_all(culet_session *s, const int32_t *ids, size_t n,
+                                      bool (*fn)(void *user, size_t row, const float *logits), void *user, culet_error *err);
 /* Logits of the last evaluated token: [V] after softcap, before suppression and bias. NULL if nothing was evaluated. */
 const float *culet_session_logits(const culet_session *s);
 /* Like sync from an empty timeline, and hands the logits [V] of every row to fn in order; false from fn cancels. */

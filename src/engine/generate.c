@@ -134,7 +134,9 @@ static clt_status loop(run *r, culet_timings *t, double start, clt_err *err) {
         if (status == CLT_OK && atomic_load(&s->cancelled)) status = clt_fail(err, CLT_E_CANCELLED, "cancelled");
         if (status == CLT_E_CANCELLED) r->finish = CULET_FINISH_CANCELLED;
         if (status != CLT_OK) return status;
+        double picked = clt_now_ms();
         int32_t id = clt_sampler_pick(s->sampler, &r->sampling, s->logits, s->ids, s->n, s->n);
+        clt_session_profile_sampling(s, clt_now_ms() - picked);
         if (isnan(s->logits[id])) return no_numbers(s, err);
         if (t->ttft_ms == 0) t->ttft_ms = clt_now_ms() - start;
         if (is_end_id(s->engine, id) && !r->p->sampling.ignore_eos) {

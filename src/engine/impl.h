@@ -26,6 +26,8 @@ struct culet_engine {
     int32_t end_ids[CLT_MAX_END_IDS], suppressed_ids[CLT_MAX_SUPPRESSED_IDS];
     clt_pool *pool;          /* these two only after CULET_OPEN_FULL */
     clt_net *net;
+    clt_profile *profile;    /* NULL until it was first asked for */
+    bool profiling;
     pthread_mutex_t busy;    /* the pool serves one pass at a time, whatever session it is for */
     bool has_busy;
     uint64_t fingerprint[2]; /* of the model, for saved sessions */
@@ -45,6 +47,8 @@ struct culet_session {
     size_t n;                /* its length; what lies beyond clt_kv_length waits for evaluation */
     float *logits;           /* [V]: of token clt_kv_length - 1, if has_logits */
     bool has_logits;
+    float *every;            /* [every_rows][V]: of all rows of a pass, where they are asked for */
+    size_t every_rows;
     atomic_int cancelled;
     bool (*on_progress)(void *user, size_t done, size_t total); /* of the running call; NULL = none */
     void *progress_user;
@@ -88,6 +92,8 @@ clt_status clt_session_settle(const culet_engine *e, const culet_session_params 
 clt_status clt_session_sync(culet_session *s, const int32_t *ids, size_t n, size_t *reused, clt_err *err);
 /* Puts one id behind the timeline without evaluating it; the caller has checked that there is room. */
 void clt_session_append(culet_session *s, int32_t id);
+/* Tells a running profile what picking a token took. */
+void clt_session_profile_sampling(culet_session *s, double ms);
 /* Evaluates what waits, so that the logits of the last token are ready. */
 clt_status clt_session_catch_up(culet_session *s, clt_err *err);
 /* Gives the session another cache and timeline, of n <= context ids. Takes over kv; logits NULL = none. */

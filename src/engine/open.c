@@ -166,6 +166,7 @@ culet_status culet_engine_open(const culet_engine_params *p, culet_engine **out,
 void culet_engine_close(culet_engine *e) {
     if (!e) return;
     clt_net_free(e->net);
+    clt_profile_free(e->profile);
     clt_pool_free(e->pool);
     if (e->has_model) clt_model_free(&e->model);
     clt_vocab_free(e->vocab);

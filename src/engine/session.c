@@ -94,6 +94,7 @@ void culet_session_close(culet_session *s) {
     clt_free(s->row);
     clt_free(s->ids);
     clt_free(s->logits);
+    if (s->every) clt_pages_free(s->every, s->every_rows * (size_t)s->engine->info.vocab * sizeof *s->every);
     clt_free(s);
 }
 
@@ -128,9 +129,17 @@ static clt_status pass(culet_session *s, size_t count, bool every, float *logits
     s->has_logits = false;
     pthread_mutex_lock(&s->engine->busy);
     clt_pool_limit(s->engine->pool, count > 1 ? s->engine->info.threads_batch : s->engine->info.threads);
+    clt_scratch_set_profile(s->scratch, s->engine->profiling ? s->engine->profile : NULL);
     clt_status status = clt_forward(s->engine->net, s->scratch, s->row, (int)count, logits, &s->cancelled, err);
     pthread_mutex_unlock(&s->engine->busy);
     return status;
+}
+
+void clt_session_profile_sampling(culet_session *s, double ms) {
+    if (!s->engine->profiling) return;
+    pthread_mutex_lock(&s->engine->busy);
+    clt_profile_add(s->engine->profile, CLT_STAGE_SAMPLING, ms);
+    pthread_mutex_unlock(&s->engine->busy);
 }
 
 static bool report_progress(culet_session *s, size_t done) {
@@ -241,15 +250,32 @@ culet_status culet_session_rewind(culet_session *s, size_t n, culet_error *err) 
 
 typedef bool (*row_fn)(void *user, size_t row, const float *logits);
 
-static clt_status every_row(culet_session *s, float *logits, size_t rows, row_fn fn, void *user, clt_err *err) {
-    size_t vocab = (size_t)s->engine->info.vocab, done;
+/* Room for the logits of one pass, kept from call to call: clearing the pages anew takes as long as a few rows. */
+static clt_status reserve_rows(culet_session *s, size_t n, clt_err *err) {
+    size_t row_bytes = (size_t)s->engine->info.vocab * sizeof(float), rows = LOGITS_BYTES / row_bytes;
+    if (rows > (size_t)s->rows) rows = (size_t)s->rows;
+    if (rows > n) rows = n;
+    if (rows == 0) rows = 1;
+    if (rows <= s->every_rows) return CLT_OK;
+    float *logits = clt_pages_alloc(rows * row_bytes);
+    if (!logits) return clt_fail_memory(err, "logits", rows * row_bytes);
+    clt_pages_free(s->every, s->every_rows * row_bytes);
+    s->every = logits;
+    s->every_rows = rows;
+    return CLT_OK;
+}
+
+/* Evaluates all that waits, behind which nothing has logits yet. */
+static clt_status every_row(culet_session *s, row_fn fn, void *user, clt_err *err) {
+    size_t vocab = (size_t)s->engine->info.vocab, first = (size_t)clt_kv_length(s->kv), done;
+    float *logits = s->every;
     while ((done = (size_t)clt_kv_length(s->kv)) < s->n) {
-        size_t count = s->n - done < rows ? s->n - done : rows;
+        size_t count = s->n - done < s->every_rows ? s->n - done : s->every_rows;
         if (atomic_load(&s->cancelled)) return cancelled(err);
         clt_status status = pass(s, count, true, logits, err);
         if (status != CLT_OK) return status;
-        for (size_t i = 0; i < count; i++)
-            if (!fn(user, done + i, logits + i * vocab)) return cancelled(err);
+        for (size_t i = 0; fn && i < count; i++)
+            if (!fn(user, done - first + i, logits + i * vocab)) return cancelled(err);
         if (done + count == s->n) memcpy(s->logits, logits + (count - 1) * vocab, vocab * sizeof *logits);
     }
     s->has_logits = s->n > 0;
@@ -259,21 +285,31 @@ static clt_status every_row(culet_session *s, float *logits, size_t rows, row_fn
 culet_status culet_session_logits_all(culet_session *s, const int32_t *ids, size_t n, row_fn fn, void *user,
                                       culet_error *err) {
     clt_err inner;
-    size_t row_bytes = (size_t)s->engine->info.vocab * sizeof(float), rows = LOGITS_BYTES / row_bytes;
     atomic_store(&s->cancelled, 0);
-    if (rows > (size_t)s->rows) rows = (size_t)s->rows;
-    if (rows > n) rows = n;
-    if (rows == 0) rows = 1;
     clt_status status = check_ids(s, ids, n, 0, &inner);
+    if (status == CLT_OK) status = reserve_rows(s, n, &inner);
     if (status != CLT_OK) return clt_report(status, &inner, err);
-    float *logits = clt_pages_alloc(rows * row_bytes);
-    if (!logits) return clt_report(clt_fail_memory(&inner, "logits", rows * row_bytes), &inner, err);
     cut(s, 0);
     if (n) memcpy(s->ids, ids, n * sizeof *ids);
     s->n = n;
-    status = settle_failure(s, every_row(s, logits, rows, fn, user, &inner));
-    clt_pages_free(logits, rows * row_bytes);
-    return clt_report(status, &inner, err);
+    return clt_report(settle_failure(s, every_row(s, fn, user, &inner)), &inner, err);
+}
+
+culet_status culet_session_extend_all(culet_session *s, const int32_t *ids, size_t n, row_fn fn, void *user,
+                                      culet_error *err) {
+    clt_err inner;
+    atomic_store(&s->cancelled, 0);
+    clt_status status = n > 0 ? check_ids(s, ids, n, s->n, &inner) : clt_fail(&inner, CLT_E_USAGE, "extend: no ids given");
+    if (status == CLT_OK) status = reserve_rows(s, n, &inner);
+    if (status != CLT_OK) return clt_report(status, &inner, err);
+    /* What an earlier call left waiting goes first; nobody wants its logits. */
+    status = clt_session_catch_up(s, &inner);
+    if (status == CLT_OK) {
+        memcpy(s->ids + s->n, ids, n * sizeof *ids);
+        s->n += n;
+        status = every_row(s, fn, user, &inner);
+    }
+    return clt_report(settle_failure(s, status), &inner, err);
 }
 
 void clt_session_adopt(culet_session *s, clt_kv *kv, const int32_t *ids, size_t n, const float *logits) {

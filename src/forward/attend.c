@@ -125,7 +125,7 @@ static void attend_waves(layer_ctx *c) {
     for (int done = 0; done < c->n_chunks; done += CLT_WAVE_CHUNKS) {
         int n = c->n_chunks - done < CLT_WAVE_CHUNKS ? c->n_chunks - done : CLT_WAVE_CHUNKS;
         c->wave_first = c->first_chunk + done;
-        clt_pool_run(c->n->pool, wave_task, c, n * c->lc->kv_heads);
+        clt_run_job(c->s, CLT_STAGE_ATTENTION, wave_task, c, n * c->lc->kv_heads);
         merge_wave(c, n, m, l);
     }
 }
@@ -143,6 +143,6 @@ void clt_attend(clt_scratch *s, int l) {
         c.n_chunks = s->pos[last] / CHUNK - c.first_chunk + 1;
         bool few = tiles == 1 && c.g->count * lc->heads <= CLT_TILE_QUERIES && lc->kv_heads < 2 * clt_pool_threads(n->pool);
         if (few && c.n_chunks > 1) attend_waves(&c);
-        else clt_pool_run(n->pool, tile_task, &c, tiles * lc->kv_heads);
+        else clt_run_job(s, CLT_STAGE_ATTENTION, tile_task, &c, tiles * lc->kv_heads);
     }
 }

@@ -58,9 +58,9 @@ static void store_task(void *ctx, int task, int thread) {
 static void project_keys(block *b) {
     clt_scratch *s = b->s;
     clt_linear lin[2] = {{&b->nl->k, s->k, b->kv_dim}, {&b->nl->v, s->v, b->kv_dim}};
-    clt_linear_run(s, lin, b->lc->k_is_v ? 1 : 2, s->n);
-    clt_rows_run(s, key_row, b, s->n);
-    clt_pool_run(b->n->pool, store_task, b, s->n_groups * b->lc->kv_heads);
+    clt_linear_run(s, CLT_ROLE_ATTENTION, lin, b->lc->k_is_v ? 1 : 2, s->n);
+    clt_rows_run(s, CLT_STAGE_ROWS, key_row, b, s->n);
+    clt_run_job(s, CLT_STAGE_STORE, store_task, b, s->n_groups * b->lc->kv_heads);
 }
 
 /* Nothing below reads the rows that go: their keys are stored and no later layer makes any. */
@@ -103,9 +103,9 @@ void clt_attention(clt_scratch *s, int l, const clt_row *rows, bool compact) {
         if (!s->n) return;
         if (s->n < before) begin_projections(&b);
     }
-    clt_linear_run(s, &(clt_linear){&b.nl->q, s->q, b.q_dim}, 1, s->n);
-    clt_rows_run(s, query_row, &b, s->n);
+    clt_linear_run(s, CLT_ROLE_ATTENTION, &(clt_linear){&b.nl->q, s->q, b.q_dim}, 1, s->n);
+    clt_rows_run(s, CLT_STAGE_ROWS, query_row, &b, s->n);
     clt_attend(s, l);
-    clt_linear_one(s, &b.nl->o, s->att, b.q_dim, s->n, CLT_FINE, s->h, d);
+    clt_linear_one(s, CLT_ROLE_ATTENTION, &b.nl->o, s->att, b.q_dim, s->n, CLT_FINE, s->h, d);
     clt_join_rows(s, b.nl->post_attn_norm);
 }

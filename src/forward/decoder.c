@@ -76,7 +76,7 @@ static void layer(pass *p, int l) {
     else clt_ffn_dense(s, l);
     if (n->config->ple_dim) clt_ple_apply(s, l);
     p->l = l;
-    if (n->layer[l].scalar != 1.0f) clt_rows_run(s, scale_row, p, s->n);
+    if (n->layer[l].scalar != 1.0f) clt_rows_run(s, CLT_STAGE_ROWS, scale_row, p, s->n);
     probe(s, "layer", l, s->x, n->config->width);
 }
 
@@ -90,17 +90,17 @@ static void head(pass *p) {
         clt_keep_wanted(s, p->rows);
     }
     clt_norm_rows(s, n->output_norm);
-    clt_linear_one(s, &n->output, s->h, d, s->n, CLT_FINE, p->logits, v);
+    clt_linear_one(s, CLT_ROLE_HEAD, &n->output, s->h, d, s->n, CLT_FINE, p->logits, v);
     if (n->config->final_softcap > 0)
-        clt_pool_run(n->pool, softcap_task, p, (int)((s->n * v + CAP_SPAN - 1) / CAP_SPAN));
+        clt_run_job(s, CLT_STAGE_SOFTCAP, softcap_task, p, (int)((s->n * v + CAP_SPAN - 1) / CAP_SPAN));
 }
 
-clt_status clt_forward(const clt_net *net, clt_scratch *s, const clt_row *rows, int n, float *logits,
-                       const atomic_int *cancel, clt_err *err) {
+static clt_status evaluate(const clt_net *net, clt_scratch *s, const clt_row *rows, int n, float *logits,
+                           const atomic_int *cancel, clt_err *err) {
     pass p = {s, rows, logits, 0};
     clt_status st = begin(s, rows, n, err);
     if (st != CLT_OK) return st;
-    clt_rows_run(s, embed_row, &p, n);
+    clt_rows_run(s, CLT_STAGE_EMBED, embed_row, &p, n);
     probe(s, "embed", -1, s->x, net->config->width);
     if (net->config->ple_dim) {
         clt_ple_prepare(s, rows);
@@ -116,4 +116,12 @@ clt_status clt_forward(const clt_net *net, clt_scratch *s, const clt_row *rows, 
     if (s->n) head(&p);
     for (int r = 0; r < n; r++) rows[r].kv->length++;
     return CLT_OK;
+}
+
+clt_status clt_forward(const clt_net *net, clt_scratch *s, const clt_row *rows, int n, float *logits,
+                       const atomic_int *cancel, clt_err *err) {
+    clt_profile_begin(s->profile);
+    clt_status st = evaluate(net, s, rows, n, logits, cancel, err);
+    clt_profile_end(s->profile);
+    return st;
 }

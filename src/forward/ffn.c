@@ -15,9 +15,9 @@ void clt_dense_mlp(clt_scratch *s, int l, float *out) {
     int64_t d = s->net->config->width, f = s->net->config->layer[l].ffn;
     clt_norm_rows(s, nl->ffn_norm);
     clt_linear_input(s, s->h, d, d, s->n, clt_precision_for((const clt_mat *[]){&nl->gate, &nl->up}, 2, CLT_COARSE));
-    clt_linear_run(s, (clt_linear[]){{&nl->gate, s->gate, f}, {&nl->up, s->up, f}}, 2, s->n);
-    clt_rows_run(s, act_row, &(act_ctx){s, f}, s->n);
-    clt_linear_one(s, &nl->down, s->gate, f, s->n, CLT_COARSE, out, d);
+    clt_linear_run(s, CLT_ROLE_FFN, (clt_linear[]){{&nl->gate, s->gate, f}, {&nl->up, s->up, f}}, 2, s->n);
+    clt_rows_run(s, CLT_STAGE_ROWS, act_row, &(act_ctx){s, f}, s->n);
+    clt_linear_one(s, CLT_ROLE_FFN, &nl->down, s->gate, f, s->n, CLT_COARSE, out, d);
 }
 
 void clt_ffn_dense(clt_scratch *s, int l) {

@@ -101,7 +101,13 @@ struct clt_scratch {
     float *choice_weight;                    /* [R][k] */
     clt_probe_fn probe;
     void *probe_user;
+    clt_profile *profile;   /* NULL: nobody counts */
 };
+
+/* profile.h's, for the pool and the profile of s. */
+static inline void clt_run_job(clt_scratch *s, clt_stage stage, clt_task_fn fn, void *ctx, int n_tasks) {
+    clt_profile_run(s->profile, stage, s->net->pool, fn, ctx, n_tasks);
+}
 
 /* ---- linear.c: matrices over the pool ---- */
 typedef struct clt_linear { const clt_mat *w; float *y; int64_t ldy; } clt_linear;
@@ -109,9 +115,9 @@ typedef struct clt_linear { const clt_mat *w; float *y; int64_t ldy; } clt_linea
 clt_precision clt_precision_for(const clt_mat *const *mats, int n, clt_precision wanted);
 /* Makes x [n][ldx], K columns, the input of the next clt_linear_run. */
 void clt_linear_input(clt_scratch *s, const float *x, int64_t ldx, int64_t cols, int n, clt_precision precision);
-/* y = W x for up to 3 matrices that share the input. */
-void clt_linear_run(clt_scratch *s, const clt_linear *lin, int n_lin, int n);
-void clt_linear_one(clt_scratch *s, const clt_mat *w, const float *x, int64_t ldx, int n, clt_precision precision, float *y,
+/* y = W x for up to 3 matrices that share the input. role: what for, told to the profile. */
+void clt_linear_run(clt_scratch *s, clt_role role, const clt_linear *lin, int n_lin, int n);
+void clt_linear_one(clt_scratch *s, clt_role role, const clt_mat *w, const float *x, int64_t ldx, int n, clt_precision precision, float *y,
                     int64_t ldy);
 /* Columns of the 8-bit form: whole blocks. */
 static inline int64_t clt_padded(int64_t cols) { return (cols + CLT_QBLOCK - 1) / CLT_QBLOCK * CLT_QBLOCK; }
@@ -121,7 +127,7 @@ clt_acts clt_acts_from(const clt_acts *a, int64_t r);
 /* ---- rows.c: steps row by row ---- */
 /* fn(ctx, row, thread) for rows [0, n), over the pool where that pays. */
 typedef void (*clt_row_fn)(void *ctx, int row, int thread);
-void clt_rows_run(clt_scratch *s, clt_row_fn fn, void *ctx, int n);
+void clt_rows_run(clt_scratch *s, clt_stage stage, clt_row_fn fn, void *ctx, int n);
 void clt_norm_rows(clt_scratch *s, const float *w); /* h = rms_w(x) of the active rows, w [D] */
 void clt_join_rows(clt_scratch *s, const float *w); /* x += rms_w(h) */
 

@@ -42,7 +42,7 @@ static void quantize_pair(void *ctx, int row, int thread) {
 void clt_linear_input(clt_scratch *s, const float *x, int64_t ldx, int64_t cols, int n, clt_precision precision) {
     s->acts.x = x, s->acts.ldx = ldx, s->acts.cols = cols;
     s->precision = precision;
-    if (precision != CLT_FLOATS) clt_rows_run(s, precision == CLT_FINE ? quantize_pair : quantize_row, s, n);
+    if (precision != CLT_FLOATS) clt_rows_run(s, CLT_STAGE_QUANTISE, precision == CLT_FINE ? quantize_pair : quantize_row, s, n);
 }
 
 clt_precision clt_precision_for(const clt_mat *const *mats, int n, clt_precision wanted) {
@@ -103,7 +103,7 @@ static int rows_per_block(const clt_scratch *s, int n) {
     return n < block ? n : (int)block;
 }
 
-void clt_linear_run(clt_scratch *s, const clt_linear *lin, int n_lin, int n) {
+void clt_linear_run(clt_scratch *s, clt_role role, const clt_linear *lin, int n_lin, int n) {
     if (n < 1) return;
     int threads = clt_pool_threads(s->net->pool);
     run_ctx c = {.s = s, .lin = lin, .n = n, .row_block = rows_per_block(s, n)};
@@ -116,11 +116,18 @@ void clt_linear_run(clt_scratch *s, const clt_linear *lin, int n_lin, int n) {
         int64_t own = i < n_lin ? (clt_mat_panels(lin[i].w) + c.panels_per_task - 1) / c.panels_per_task : 0;
         c.first_task[i + 1] = c.first_task[i] + (int)own;
     }
-    clt_pool_run(s->net->pool, run_task, &c, c.first_task[MAX_LINEAR] * c.row_blocks);
+    clt_profile_product products[MAX_LINEAR];
+    for (int i = 0; i < n_lin; i++) {
+        const clt_mat *w = lin[i].w;
+        products[i] = (clt_profile_product){role, w->type, (uint64_t)n * (uint64_t)w->rows * (uint64_t)w->cols,
+                                            (uint64_t)c.row_blocks * (uint64_t)clt_mat_panels(w) * w->panel_bytes};
+    }
+    clt_profile_run_products(s->profile, products, n_lin, s->net->pool, run_task, &c,
+                             c.first_task[MAX_LINEAR] * c.row_blocks);
 }
 
-void clt_linear_one(clt_scratch *s, const clt_mat *w, const float *x, int64_t ldx, int n, clt_precision precision, float *y,
+void clt_linear_one(clt_scratch *s, clt_role role, const clt_mat *w, const float *x, int64_t ldx, int n, clt_precision precision, float *y,
                     int64_t ldy) {
     clt_linear_input(s, x, ldx, w->cols, n, clt_precision_for(&w, 1, precision));
-    clt_linear_run(s, &(clt_linear){w, y, ldy}, 1, n);
+    clt_linear_run(s, role, &(clt_linear){w, y, ldy}, 1, n);
 }

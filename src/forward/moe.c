@@ -77,11 +77,24 @@ static void expert_task(void *ctx, int task, int thread) {
     b->n->k->matmul(m, &a, rows, y, x->down ? b->d : b->fe, p0, p1 < all ? p1 : all);
 }
 
+/* What all experts' products with one of their matrices come to, for the profile. */
+static clt_profile_product product_of(const block *b, const clt_mat *m) {
+    uint64_t met = 0;
+    for (int e = 0; e < b->experts; e++) met += b->s->expert_first[e + 1] > b->s->expert_first[e];
+    return (clt_profile_product){CLT_ROLE_EXPERTS, m->type,
+                                 (uint64_t)b->s->n * (uint64_t)b->used * (uint64_t)m->rows * (uint64_t)m->cols,
+                                 met * (uint64_t)clt_mat_panels(m) * m->panel_bytes};
+}
+
 static void run_experts(const block *b, bool down) {
     int64_t panels = ((down ? b->d : b->fe) + CLT_PANEL - 1) / CLT_PANEL;
     expert_run x = {b, down, 0, (int)((panels + PANELS_PER_TASK - 1) / PANELS_PER_TASK)};
     x.per_expert = down ? x.per_mat : 2 * x.per_mat;
-    clt_pool_run(b->n->pool, expert_task, &x, x.per_expert * b->experts);
+    const clt_expert *one = b->nl->experts;
+    const clt_mat *mats[] = {down ? &one->down : &one->gate, &one->up};
+    clt_profile_product products[2];
+    for (int i = 0; b->s->profile && i < (down ? 1 : 2); i++) products[i] = product_of(b, mats[i]);
+    clt_profile_run_products(b->s->profile, products, down ? 1 : 2, b->n->pool, expert_task, &x, x.per_expert * b->experts);
 }
 
 static void gelu_row(void *ctx, int i, int thread) {
@@ -116,20 +129,20 @@ void clt_ffn_experts(clt_scratch *s, int l) {
                .used = n->config->experts_used, .experts = n->config->experts};
     const clt_expert *x = b.nl->experts;
     clt_dense_mlp(s, l, s->att); /* att is free here and at least as wide as x */
-    clt_rows_run(s, dense_row, &b, s->n);
+    clt_rows_run(s, CLT_STAGE_ROWS, dense_row, &b, s->n);
     /* The router reads the residual stream itself, through a norm without weight and a learned scale. */
     clt_norm_rows(s, b.nl->router_scale);
-    clt_linear_one(s, &b.nl->router, s->h, b.d, s->n, CLT_FINE, s->router, b.experts);
-    clt_rows_run(s, choose_row, &b, s->n);
+    clt_linear_one(s, CLT_ROLE_ROUTER, &b.nl->router, s->h, b.d, s->n, CLT_FINE, s->router, b.experts);
+    clt_rows_run(s, CLT_STAGE_ROWS, choose_row, &b, s->n);
     sort_by_expert(&b);
-    clt_rows_run(s, spread_row, &b, s->n);
+    clt_rows_run(s, CLT_STAGE_ROWS, spread_row, &b, s->n);
     clt_linear_input(s, s->eh, b.d, b.d, s->n * b.used,
                      clt_precision_for((const clt_mat *[]){&x->gate, &x->up}, 2, CLT_COARSE));
     run_experts(&b, false);
-    clt_rows_run(s, gelu_row, &b, s->n * b.used);
+    clt_rows_run(s, CLT_STAGE_ROWS, gelu_row, &b, s->n * b.used);
     clt_linear_input(s, s->egate, b.fe, b.fe, s->n * b.used,
                      clt_precision_for((const clt_mat *[]){&x->down}, 1, CLT_COARSE));
     run_experts(&b, true);
-    clt_rows_run(s, gather_row, &b, s->n);
+    clt_rows_run(s, CLT_STAGE_ROWS, gather_row, &b, s->n);
     clt_join_rows(s, b.nl->post_ffn_norm);
 }

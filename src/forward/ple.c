@@ -27,8 +27,8 @@ static void prepare_row(void *ctx, int r, int thread) {
 
 void clt_ple_prepare(clt_scratch *s, const clt_row *rows) {
     int64_t d = s->net->config->width, all = (int64_t)s->net->config->ple_dim * s->net->config->layers;
-    clt_linear_one(s, &s->net->ple_proj, s->x, d, s->n, CLT_FINE, s->ple_ctx, all);
-    clt_rows_run(s, prepare_row, &(prepare_ctx){s, rows}, s->n);
+    clt_linear_one(s, CLT_ROLE_PER_LAYER, &s->net->ple_proj, s->x, d, s->n, CLT_FINE, s->ple_ctx, all);
+    clt_rows_run(s, CLT_STAGE_ROWS, prepare_row, &(prepare_ctx){s, rows}, s->n);
 }
 
 typedef struct apply_ctx { clt_scratch *s; int l; } apply_ctx;
@@ -47,8 +47,8 @@ void clt_ple_apply(clt_scratch *s, int l) {
     const clt_net_layer *nl = &s->net->layer[l];
     int64_t d = s->net->config->width, p = s->net->config->ple_dim;
     apply_ctx c = {s, l};
-    clt_linear_one(s, &nl->ple_gate, s->x, d, s->n, CLT_FINE, s->gate, p);
-    clt_rows_run(s, gate_row, &c, s->n);
-    clt_linear_one(s, &nl->ple_proj, s->gate, p, s->n, CLT_FINE, s->h, d);
+    clt_linear_one(s, CLT_ROLE_PER_LAYER, &nl->ple_gate, s->x, d, s->n, CLT_FINE, s->gate, p);
+    clt_rows_run(s, CLT_STAGE_ROWS, gate_row, &c, s->n);
+    clt_linear_one(s, CLT_ROLE_PER_LAYER, &nl->ple_proj, s->gate, p, s->n, CLT_FINE, s->h, d);
     clt_join_rows(s, nl->ple_norm);
 }

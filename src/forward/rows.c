@@ -10,12 +10,11 @@ static void rows_task(void *ctx, int task, int thread) {
     for (int r = task * c->per_task; r < end; r++) c->fn(c->ctx, r, thread);
 }
 
-void clt_rows_run(clt_scratch *s, clt_row_fn fn, void *ctx, int n) {
+void clt_rows_run(clt_scratch *s, clt_stage stage, clt_row_fn fn, void *ctx, int n) {
     int threads = clt_pool_threads(s->net->pool);
     rows_ctx c = {fn, ctx, n, n < 4 || threads == 1 ? n : (n + 4 * threads - 1) / (4 * threads)};
     if (n < 1) return;
-    if (c.per_task == n) rows_task(&c, 0, 0);
-    else clt_pool_run(s->net->pool, rows_task, &c, (n + c.per_task - 1) / c.per_task);
+    clt_run_job(s, stage, rows_task, &c, (n + c.per_task - 1) / c.per_task);
 }
 
 typedef struct norm_ctx { clt_scratch *s; const float *w; } norm_ctx;
@@ -29,7 +28,7 @@ static void norm_row(void *ctx, int r, int thread) {
 }
 
 void clt_norm_rows(clt_scratch *s, const float *w) {
-    clt_rows_run(s, norm_row, &(norm_ctx){s, w}, s->n);
+    clt_rows_run(s, CLT_STAGE_ROWS, norm_row, &(norm_ctx){s, w}, s->n);
 }
 
 static void join_row(void *ctx, int r, int thread) {
@@ -43,5 +42,5 @@ static void join_row(void *ctx, int r, int thread) {
 }
 
 void clt_join_rows(clt_scratch *s, const float *w) {
-    clt_rows_run(s, join_row, &(norm_ctx){s, w}, s->n);
+    clt_rows_run(s, CLT_STAGE_ROWS, join_row, &(norm_ctx){s, w}, s->n);
 }

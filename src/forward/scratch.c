@@ -100,3 +100,5 @@ void clt_scratch_free(clt_scratch *s) {
 uint64_t clt_scratch_bytes(const clt_scratch *s) { return s->bytes; }
 
 void clt_scratch_set_probe(clt_scratch *s, clt_probe_fn fn, void *user) { s->probe = fn, s->probe_user = user; }
+
+void clt_scratch_set_profile(clt_scratch *s, clt_profile *p) { s->profile = p; }

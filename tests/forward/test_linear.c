@@ -72,7 +72,7 @@ static void test_errors_are_bounded(void **state) {
         for (int pairs = 0; pairs < 2; pairs++) {
             if (pairs && p[i].tensor == g.model.layer[0].down)
                 continue; /* wider than pairs have room for: one row must do */
-            clt_linear_one(g.scratch, p[i].mat, x, cols, T, pairs ? CLT_FINE : CLT_COARSE, y, rows);
+            clt_linear_one(g.scratch, CLT_ROLE_FFN, p[i].mat, x, cols, T, pairs ? CLT_FINE : CLT_COARSE, y, rows);
             for (int64_t r = 0; r < rows; r++) {
                 clt_type_get((uint32_t)p[i].tensor->type)->decode(clt_tensor_row(p[i].tensor, r), w, cols);
                 for (int t = 0; t < T; t++)
@@ -104,10 +104,10 @@ static void test_rows_do_not_depend_on_their_number(void **state) {
                       *y = malloc((size_t)(MOST * ldy) * 4);
                 assert_true(alone && y);
                 for (int t = 0; t < MOST; t++)
-                    clt_linear_one(g.scratch, p[i].mat, x + t * cols, cols, 1, precision, alone + t * rows, rows);
+                    clt_linear_one(g.scratch, CLT_ROLE_FFN, p[i].mat, x + t * cols, cols, 1, precision, alone + t * rows, rows);
                 for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
                     memset(y, 0x55, (size_t)(MOST * ldy) * 4);
-                    clt_linear_one(g.scratch, p[i].mat, x, cols, counts[c], precision, y, ldy);
+                    clt_linear_one(g.scratch, CLT_ROLE_FFN, p[i].mat, x, cols, counts[c], precision, y, ldy);
                     for (int t = 0; t < MOST; t++) {
                         if (t < counts[c]) assert_memory_equal(y + t * ldy, alone + t * rows, (size_t)rows * 4);
                         for (int64_t k = t < counts[c] ? rows : 0; k < ldy; k++) /* nothing else is written */
@@ -146,10 +146,10 @@ static void test_matrices_that_share_an_input(void **state) {
     assert_int_equal(clt_precision_for(mats, 3, CLT_FINE), CLT_FINE);
     assert_int_equal(clt_precision_for((const clt_mat *[]){&floats, &none}, 2, CLT_FINE), CLT_FLOATS);
     clt_linear_input(g.scratch, x, cols, cols, T, CLT_FINE);
-    clt_linear_run(g.scratch, lin, 3, T);
+    clt_linear_run(g.scratch, CLT_ROLE_FFN, lin, 3, T);
     for (int i = 0; i < 3; i++) {
         assert_non_null(alone = malloc((size_t)(T * mats[i]->rows) * 4));
-        clt_linear_one(g.scratch, mats[i], x, cols, T, CLT_FINE, alone, mats[i]->rows);
+        clt_linear_one(g.scratch, CLT_ROLE_FFN, mats[i], x, cols, T, CLT_FINE, alone, mats[i]->rows);
         assert_memory_equal(y[i], alone, (size_t)(T * mats[i]->rows) * 4);
         free(alone), free(y[i]);
     }
@@ -174,7 +174,7 @@ static void test_every_row_runs_once(void **state) {
         golden_open(&g, quantised, o);
         for (int n = 0; n <= MOST; n++) {
             marks m = {.threads = threads};
-            clt_rows_run(g.scratch, mark, &m, n);
+            clt_rows_run(g.scratch, CLT_STAGE_ROWS, mark, &m, n);
             assert_int_equal(atomic_load(&m.strangers), 0);
             for (int r = 0; r < MOST; r++) assert_int_equal(m.seen[r], r < n);
         }
