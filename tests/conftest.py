@@ -78,3 +78,11 @@ def small_template(tmp_path_factory):
     path = tmp_path_factory.mktemp("template") / "small.jinja"
     path.write_text("".join(lines))
     return path
+
+
+@pytest.fixture(scope="session")
+def takes_ulimit(binary):
+    """A sanitizer maps more for itself than any ulimit of a test allows."""
+    data = pathlib.Path(binary).read_bytes()
+    if b"__asan_init" in data or b"__tsan_init" in data:
+        pytest.skip("built with a sanitizer")

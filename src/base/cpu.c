@@ -15,8 +15,20 @@ static const char *const level_names[CLT_CPU_LEVELS] = {
 };
 
 static pthread_once_t probed = PTHREAD_ONCE_INIT;
-static unsigned levels; /* bit l: level l can be used */
+static unsigned ours;                     /* bit l: level l belongs to this architecture */
+static char lacks[CLT_CPU_LEVELS][192]; /* what it still needs, as the kernel names it; "" = it can be used */
 static char model[128];
+
+static void need(clt_cpu_level l, const char *name, unsigned present) {
+    size_t len = strlen(lacks[l]);
+    ours |= 1u << l;
+    if (!present) snprintf(lacks[l] + len, sizeof lacks[l] - len, "%s%s", len ? ", " : "", name);
+}
+
+/* A level stands on the one below. */
+static void need_level(clt_cpu_level l, clt_cpu_level below) {
+    memcpy(lacks[l], lacks[below], sizeof lacks[l]);
+}
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -28,21 +40,28 @@ static uint64_t saved_registers(void) {
     return (uint64_t)high << 32 | low;
 }
 
-static unsigned probe_levels(void) {
-    unsigned a, b, c, d, a1 = 0, b1, c1, d1, found = 0;
-    if (!__get_cpuid(1, &a, &b, &c, &d)) return 0;
-    unsigned fma = c >> 12 & 1, osxsave = c >> 27 & 1, avx = c >> 28 & 1, f16c = c >> 29 & 1;
-    if (!osxsave || !avx || !fma || !f16c || !__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 0;
-    uint64_t saved = saved_registers();
-    unsigned avx2 = b >> 5 & 1, bmi2 = b >> 8 & 1;
-    if (!avx2 || !bmi2 || (saved & 0x06) != 0x06) return 0;
-    found |= 1u << CLT_CPU_AVX2;
-    if (a >= 1 && __get_cpuid_count(7, 1, &a1, &b1, &c1, &d1) && (a1 >> 4 & 1)) found |= 1u << CLT_CPU_AVXVNNI;
-    unsigned foundation = b >> 16 & 1, dq = b >> 17 & 1, bw = b >> 30 & 1, vl = b >> 31 & 1;
-    if (!foundation || !dq || !bw || !vl || (saved & 0xE6) != 0xE6) return found;
-    found |= 1u << CLT_CPU_AVX512;
-    if (c >> 11 & 1) found |= 1u << CLT_CPU_AVX512VNNI;
-    return found;
+static void probe_levels(void) {
+    unsigned a, b = 0, c = 0, d, c1 = 0, a7 = 0, a71 = 0, unused;
+    if (!__get_cpuid(1, &a, &unused, &c1, &d)) c1 = 0;
+    if (!__get_cpuid_count(7, 0, &a7, &b, &c, &d)) a7 = b = c = 0;
+    if (a7 < 1 || !__get_cpuid_count(7, 1, &a71, &unused, &unused, &d)) a71 = 0;
+    uint64_t saved = c1 >> 27 & 1 ? saved_registers() : 0;
+    need(CLT_CPU_AVX2, "avx", c1 >> 28 & 1);
+    need(CLT_CPU_AVX2, "avx2", b >> 5 & 1);
+    need(CLT_CPU_AVX2, "fma", c1 >> 12 & 1);
+    need(CLT_CPU_AVX2, "f16c", c1 >> 29 & 1);
+    need(CLT_CPU_AVX2, "bmi2", b >> 8 & 1);
+    need(CLT_CPU_AVX2, "ymm registers saved by the system", (saved & 0x06) == 0x06);
+    need_level(CLT_CPU_AVXVNNI, CLT_CPU_AVX2);
+    need(CLT_CPU_AVXVNNI, "avx_vnni", a71 >> 4 & 1);
+    need_level(CLT_CPU_AVX512, CLT_CPU_AVX2);
+    need(CLT_CPU_AVX512, "avx512f", b >> 16 & 1);
+    need(CLT_CPU_AVX512, "avx512dq", b >> 17 & 1);
+    need(CLT_CPU_AVX512, "avx512bw", b >> 30 & 1);
+    need(CLT_CPU_AVX512, "avx512vl", b >> 31 & 1);
+    need(CLT_CPU_AVX512, "zmm registers saved by the system", (saved & 0xE6) == 0xE6);
+    need_level(CLT_CPU_AVX512VNNI, CLT_CPU_AVX512);
+    need(CLT_CPU_AVX512VNNI, "avx512_vnni", c >> 11 & 1);
 }
 
 static void probe_model(void) {
@@ -61,15 +80,13 @@ static void probe_model(void) {
 /* Bits of AT_HWCAP and AT_HWCAP2 as the kernel documents them for AArch64. */
 enum { HWCAP_ASIMD_BIT = 1, HWCAP_ASIMDDP_BIT = 20, HWCAP2_I8MM_BIT = 13 };
 
-static unsigned probe_levels(void) {
+static void probe_levels(void) {
     unsigned long first = getauxval(AT_HWCAP), second = getauxval(AT_HWCAP2);
-    unsigned found = 0;
-    if (!(first >> HWCAP_ASIMD_BIT & 1)) return 0;
-    found |= 1u << CLT_CPU_NEON;
-    if (!(first >> HWCAP_ASIMDDP_BIT & 1)) return found;
-    found |= 1u << CLT_CPU_DOTPROD;
-    if (second >> HWCAP2_I8MM_BIT & 1) found |= 1u << CLT_CPU_I8MM;
-    return found;
+    need(CLT_CPU_NEON, "asimd", first >> HWCAP_ASIMD_BIT & 1);
+    need_level(CLT_CPU_DOTPROD, CLT_CPU_NEON);
+    need(CLT_CPU_DOTPROD, "asimddp", first >> HWCAP_ASIMDDP_BIT & 1);
+    need_level(CLT_CPU_I8MM, CLT_CPU_DOTPROD);
+    need(CLT_CPU_I8MM, "i8mm", second >> HWCAP2_I8MM_BIT & 1);
 }
 
 /* The board's name; the processor itself only tells numbers. */
@@ -80,8 +97,7 @@ static void probe_model(void) {
     fclose(f);
 }
 #else
-static unsigned probe_levels(void) {
-    return 0;
+static void probe_levels(void) {
 }
 
 static void probe_model(void) {
@@ -89,7 +105,8 @@ static void probe_model(void) {
 #endif
 
 static void probe(void) {
-    levels = probe_levels() | 1u << CLT_CPU_SCALAR;
+    ours = 1u << CLT_CPU_SCALAR;
+    probe_levels();
     probe_model();
     size_t skip = strspn(model, " ");
     memmove(model, model + skip, strlen(model + skip) + 1);
@@ -103,7 +120,17 @@ const char *clt_cpu_level_name(clt_cpu_level l) {
 
 int clt_cpu_has(clt_cpu_level l) {
     pthread_once(&probed, probe);
-    return (unsigned)l < CLT_CPU_LEVELS && (levels >> l & 1);
+    return (unsigned)l < CLT_CPU_LEVELS && (ours >> l & 1) && !lacks[l][0];
+}
+
+int clt_cpu_built(clt_cpu_level l) {
+    pthread_once(&probed, probe);
+    return (unsigned)l < CLT_CPU_LEVELS && (ours >> l & 1);
+}
+
+const char *clt_cpu_lacks(clt_cpu_level l) {
+    pthread_once(&probed, probe);
+    return (unsigned)l < CLT_CPU_LEVELS ? lacks[l] : "";
 }
 
 const char *clt_cpu_model(void) {

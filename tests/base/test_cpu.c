@@ -36,6 +36,19 @@ static void test_levels_agree_with_the_system(void **state) {
     assert_false(clt_cpu_has(CLT_CPU_NEON));
 }
 
+/* A level can be used exactly if it was built and lacks nothing, and what a lower one lacks the higher one lacks too. */
+static void test_what_is_lacking(void **state) {
+    (void)state;
+    for (int l = 0; l < CLT_CPU_LEVELS; l++)
+        assert_int_equal(clt_cpu_has((clt_cpu_level)l),
+                         clt_cpu_built((clt_cpu_level)l) && clt_cpu_lacks((clt_cpu_level)l)[0] == 0);
+    assert_true(clt_cpu_built(CLT_CPU_SCALAR) && clt_cpu_has(CLT_CPU_SCALAR));
+    assert_false(clt_cpu_built(CLT_CPU_LEVELS));
+    assert_true(clt_cpu_built(CLT_CPU_AVX2) + clt_cpu_built(CLT_CPU_NEON) <= 1);
+    assert_non_null(strstr(clt_cpu_lacks(CLT_CPU_AVX512VNNI), clt_cpu_lacks(CLT_CPU_AVX512)));
+    assert_non_null(strstr(clt_cpu_lacks(CLT_CPU_I8MM), clt_cpu_lacks(CLT_CPU_DOTPROD)));
+}
+
 static void test_choice(void **state) {
     (void)state;
     clt_err err;
@@ -65,6 +78,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_levels_agree_with_the_system),
+        cmocka_unit_test(test_what_is_lacking),
         cmocka_unit_test(test_choice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

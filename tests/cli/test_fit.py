@@ -17,15 +17,8 @@ def limited(data_bytes):
     return set_limit
 
 
-def sanitized(binary):
-    with open(binary, "rb") as f:
-        return b"__asan_init" in (data := f.read()) or b"__tsan_init" in data
-
-
 @pytest.fixture
-def model(models, binary):
-    if sanitized(binary):
-        pytest.skip("a sanitizer maps more than any limit allows")
+def model(models, takes_ulimit):
     return models / "tiny-gemma3"
 
 

@@ -1,5 +1,6 @@
 """Exit codes, error lines and help: everything that is decided before a model is evaluated."""
 import os
+import resource
 import subprocess
 
 import pytest
@@ -183,6 +184,46 @@ def test_doctor(culet, tmp_path):
     assert set(r["features"]) == {"jansson", "yajl", "openssl", "zstd", "libedit", "utf8proc"}
     text = culet("doctor", env={"CULET_CPU": "pentium"})
     assert text.code == 2 and b"advice" in text.out
+
+
+def test_doctor_explains_the_level(culet):
+    r = culet("doctor", "--json").json()
+    by_name = {level["name"]: level for level in r["levels"]}
+    assert [n for n, level in by_name.items() if level["present"]] == r["cpu_levels"]
+    for name, level in by_name.items():
+        assert level["present"] == (level["built"] and not level["lacks"])
+        assert ("in use" in level["why"]) == (name == r["cpu_level"] or level["why"] == "present, a better one is in use")
+        assert level["lacks"] in level["why"] or not level["built"]
+    masked = culet("doctor", "--json", env={"CULET_CPU": "scalar"}).json()
+    whys = {level["name"]: level["why"] for level in masked["levels"]}
+    assert whys["scalar"] == "in use, because CULET_CPU says so"
+    for name in r["cpu_levels"][1:]:
+        assert whys[name] == "present, masked by CULET_CPU"
+    text = culet("doctor", env={"CULET_CPU": "scalar"}).out.decode()
+    assert "in use   scalar\n" in text and "CULET_CPU sets the level" in text
+
+
+def test_doctor_counts_processors(culet):
+    r = culet("doctor", "--json").json()
+    assert 1 <= r["threads_default"] <= r["fast_cores"] <= r["cores"] <= r["allowed_cpus"] <= r["logical_cpus"]
+    assert r["allowed_cpus"] == len(os.sched_getaffinity(0)) and r["threads_reason"]
+    cpu = min(os.sched_getaffinity(0))
+    one = culet("doctor", "--json", preexec_fn=lambda: os.sched_setaffinity(0, {cpu})).json()
+    assert one["threads_default"] == one["cores"] == one["allowed_cpus"] == 1
+
+
+def test_doctor_names_the_limit_of_memory(culet, tmp_path, takes_ulimit):
+    def narrow():
+        resource.setrlimit(resource.RLIMIT_DATA, (64 << 20, 64 << 20))
+    r = culet("doctor", "--json", preexec_fn=narrow).json()
+    assert r["memory_available_bytes"] < 64 << 20 and r["memory_limited_by"] == "ulimit -d 64.0 MiB"
+    assert any("memory is available" in line for line in r["advice"])
+    assert b"a model may take 0.1 GiB (ulimit -d 64.0 MiB)" in culet("doctor", preexec_fn=narrow).out
+    assert r["huge_pages"] in ("unknown", "never", "madvise", "always")
+    (tmp_path / "packed").mkdir()
+    (tmp_path / "packed" / "one").write_bytes(b"x")
+    r = culet("doctor", "--json", env={"CULET_HOME": str(tmp_path)}).json()
+    assert r["packed_folder"] == f"{tmp_path}/packed" and r["packed_files"] == 1
 
 
 def test_ls(culet, models, tmp_path):
