@@ -83,7 +83,8 @@ CLT_INLINE void multiply_whole(clt_type t, int P, int R, const clt_mat *m, const
         CLT_UNROLL
         for (int n = 0; n < P * CLT_PANEL / 4; n++)
             sum[r][n] = vdupq_n_f32(0);
-    add_products(t, P, CLT_PANEL / 4, R, 0, m->data + (size_t)p * m->panel_bytes, m->panel_bytes, a->x, a->ldx, a->cols, sum);
+    add_products(t, P, CLT_PANEL / 4, R, 0, m->data + (size_t)p * m->panel_bytes, m->panel_bytes, a->x, a->ldx, a->cols,
+                 sum);
     CLT_UNROLL
     for (int i = 0; i < P; i++) {
         float acc[FEW][CLT_PANEL];
@@ -96,8 +97,8 @@ CLT_INLINE void multiply_whole(clt_type t, int P, int R, const clt_mat *m, const
     }
 }
 
-CLT_INLINE void multiply_few(clt_type t, int P, int R, const clt_mat *m, const clt_acts *a, float *y, int64_t ldy, int64_t p0,
-                             int64_t p1) {
+CLT_INLINE void multiply_few(clt_type t, int P, int R, const clt_mat *m, const clt_acts *a, float *y, int64_t ldy,
+                             int64_t p0, int64_t p1) {
     int64_t p = p0;
     for (; p + P <= p1; p += P)
         multiply_whole(t, P, R, m, a, p, y, ldy);

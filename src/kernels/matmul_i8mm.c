@@ -47,7 +47,8 @@ static void gather(clt_type t, const clt_acts *a, int64_t t0, int rows, int64_t 
     int64_t blocks = clt_acts_blocks(a);
     for (int r = 0; r < rows; r += 2) {
         int64_t at[2] = {(t0 + r) * blocks + b0, (t0 + (r + 1 < rows ? r + 1 : r)) * blocks + b0};
-        gather_pair(clt_layout_of(t), a, at, n, out->q + r / 2 * PAIR_Q, out->d + r / 2 * PAIR_D, out->scaled + r / 2 * PAIR_S);
+        gather_pair(clt_layout_of(t), a, at, n, out->q + r / 2 * PAIR_Q, out->d + r / 2 * PAIR_D,
+                    out->scaled + r / 2 * PAIR_S);
     }
 }
 

@@ -19,11 +19,12 @@ CLT_INLINE int8x16_t broadcast4(const int8_t *q) {
     return vreinterpretq_s8_s32(vdupq_n_s32(four));
 }
 
-/* Adds the eight 16-bit sums of two output rows in each of p[0], p[1] to pairs or, where all groups fit, right to the sum. */
-CLT_INLINE void fold(bool last, bool only, const int16x8_t p[2], int32x4_t pairs[2], int32x4_t *sum) {
+/* Widens the 16-bit sums of four output rows, two in each of p[0] and p[1], into pairs: the first ones, or on top of others.
+ * After the last, pairs come together in the sum. */
+CLT_INLINE void fold(bool first, bool last, const int16x8_t p[2], int32x4_t pairs[2], int32x4_t *sum) {
     CLT_UNROLL
     for (int i = 0; i < 2; i++)
-        pairs[i] = only ? vpaddlq_s16(p[i]) : vpadalq_s16(pairs[i], p[i]);
+        pairs[i] = first ? vpaddlq_s16(p[i]) : vpadalq_s16(pairs[i], p[i]);
     if (last)
         *sum = vaddq_s32(*sum, vpaddq_s32(pairs[0], pairs[1]));
 }
@@ -51,7 +52,7 @@ CLT_INLINE void sums(const clt_neon_codes *c, int R, int W, int g0, int g1, cons
                              : vmlal_s8(s[0], vget_low_s8(w), vget_low_s8(x[r]));
                 s[1] = first ? vmull_high_s8(w, x[r]) : vmlal_high_s8(s[1], w, x[r]);
                 if (last)
-                    fold(g == g1 - 1, g - g0 < fit, s, pairs[r][j], &sum[r][j]);
+                    fold(g - g0 < fit, g == g1 - 1, s, pairs[r][j], &sum[r][j]);
             }
         }
     }

@@ -303,7 +303,8 @@ CLT_INLINE void add_packed(clt_neon_sums_fn *sums, clt_type t, int R, int W, int
     if (l.runs > 1)
         load_head(t, W, j0, super, &head);
     for (int i = 0; i < n; i++) {
-        const clt_neon_codes codes = {t, true, at + l.scale_bytes + 16 * j0, at + l.scale_bytes + clt_layout_low(l) + 16 * j0};
+        const uint8_t *low = at + l.scale_bytes + 16 * j0;
+        const clt_neon_codes codes = {t, true, low, low + clt_layout_low(l)};
         clt_neon_scales w;
         for (int line = 0; j0 == 0 && line < clt_layout_block(l); line += CLT_LINE)
             __builtin_prefetch(at + CLT_NEON_AHEAD_BYTES + line);
@@ -424,13 +425,13 @@ static inline clt_type clt_neon_like(clt_type t) {
 }
 
 /* The functions of one type, and their places in tables. */
-#define CLT_NEON_FEW_DEFINE(type)                                                                                            \
-    static void few_##type(const uint8_t *panel, const clt_acts *a, int64_t t0, int rows, float (*acc)[CLT_PANEL]) {          \
-        few(CLT_##type, panel, a, t0, rows, acc);                                                                            \
+#define CLT_NEON_FEW_DEFINE(type)                                                                                       \
+    static void few_##type(const uint8_t *panel, const clt_acts *a, int64_t t0, int rows, float (*acc)[CLT_PANEL]) {    \
+        few(CLT_##type, panel, a, t0, rows, acc);                                                                       \
     }
-#define CLT_NEON_UNPACK_DEFINE(type)                                                                                         \
-    static void unpack_##type(const uint8_t *panel, int64_t b0, int n, clt_neon_block *out) {                                \
-        unpack(CLT_##type, panel, b0, n, out);                                                                               \
+#define CLT_NEON_UNPACK_DEFINE(type)                                                                                    \
+    static void unpack_##type(const uint8_t *panel, int64_t b0, int n, clt_neon_block *out) {                           \
+        unpack(CLT_##type, panel, b0, n, out);                                                                          \
     }
 #define CLT_NEON_FEW_ENTRY(type) [CLT_##type] = few_##type,
 #define CLT_NEON_UNPACK_ENTRY(type) [CLT_##type] = unpack_##type,
