@@ -2,7 +2,7 @@
 """Speed of ik_llama.cpp through its Python binding, with llama-bench's flags and output, so that `culet bench --compare` and
 bench/table can call it.
 
-    bench/ik_bench.py -m FILE.gguf [-p 512] [-n 128] [-d 0] [-t N] [-r 5] [-o json|jsonl|md] [--repack 0,1] [--flash-attn 0,1]
+    bench/ik_bench.py -m FILE.gguf [-p 512] [-n 128] [-d 0] [-t N] [-r 5] [-o json|jsonl|md] [--repack 0,1] [--flash-attn 1,0]
 
 What comes out: one row per test, with every sample in tokens per second. Each combination of settings runs in a process of its
 own, as some fail on some models; for each test the setting with the best median counts, and the row names it. One warm-up run
@@ -15,6 +15,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import statistics
 import subprocess
 import sys
@@ -41,7 +42,7 @@ def arguments(argv):
     parser.add_argument("-r", "--repetitions", type=int, default=5)
     parser.add_argument("-o", "--output", choices=["json", "jsonl", "md"], default="md")
     parser.add_argument("--repack", type=numbers, default=[0, 1], metavar="0,1", help="settings to try; the best counts")
-    parser.add_argument("--flash-attn", type=numbers, default=[1], metavar="0,1", help="settings to try; the best counts")
+    parser.add_argument("--flash-attn", type=numbers, default=[1, 0], metavar="0,1", help="settings to try; the best counts")
     parser.add_argument("--no-warmup", action="store_true")
     parser.add_argument("--one-setting", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args(argv)
@@ -172,8 +173,13 @@ def run_setting(argv, repack, flash_attn):
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     if done.returncode == 0:
         return json.loads(done.stdout.splitlines()[-1]), ""
-    lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
-    return None, f"it ended with {done.returncode}" + (f": {lines[-1]}" if lines else "")
+    return None, f"it ended with {done.returncode}" + told(done.stderr.decode("utf-8", "replace").strip().splitlines())
+
+
+def told(lines):
+    """The line that says why: an assertion or error of the library, which a whole trace may follow."""
+    reasons = [line for line in lines if re.search(r"ASSERT|ik_bench:|error:", line)]
+    return f": {(reasons or lines)[-1].strip()}" if lines else ""
 
 
 def all_settings(args, argv):

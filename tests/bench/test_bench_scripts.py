@@ -320,6 +320,12 @@ def test_the_best_setting_counts():
     assert [(r["n_prompt"], r["repack"]) for r in best] == [(128, 1), (0, 0)]
 
 
+def test_the_reason_of_a_failure_stands_before_the_trace():
+    ik = load("ik_bench.py")
+    assert ik.told(["loading", "a.cpp:1: GGML_ASSERT(S > 0) failed", "#0 in main"]) == ": a.cpp:1: GGML_ASSERT(S > 0) failed"
+    assert ik.told(["killed"]) == ": killed" and ik.told([]) == ""
+
+
 def test_the_binding_gets_a_file_that_is_there(tmp_path):
     done = script("ik_bench.py", "-m", tmp_path / "none.gguf")
     assert done.returncode == 1 and "none.gguf: no such file" in done.stderr
