@@ -34,8 +34,8 @@ class Row:
 
 @dataclasses.dataclass
 class Job:
-    """One pair of runs, repeated: culet and llama.cpp (and ik) with the same flags."""
-    model: str
+    """One pair of runs, repeated: culet and llama.cpp (and ik) with the same flags, on each of the models in turn."""
+    models: list
     threads: int
     prompts: list
     gens: list
@@ -94,13 +94,14 @@ def jobs(rows):
     for row in rows:
         if row.kind not in ("decode", "prefill"):
             continue
-        for model in [row.model] + ([row.other] if row.other else []):
-            job = found.setdefault((model, row.threads), Job(model, row.threads, [], [], [0], False))
-            job.ik = job.ik or row.ik_bar > 0
-            if row.n_prompt and row.n_prompt not in job.prompts:
-                job.prompts.append(row.n_prompt)
-            if row.n_gen and row.n_gen not in job.gens:
-                job.gens.append(row.n_gen)
+        job = found.setdefault((row.model, row.threads), Job([row.model], row.threads, [], [], [0], False))
+        if row.other and row.other not in job.models:
+            job.models.append(row.other)
+        job.ik = job.ik or row.ik_bar > 0
+        if row.n_prompt and row.n_prompt not in job.prompts:
+            job.prompts.append(row.n_prompt)
+        if row.n_gen and row.n_gen not in job.gens:
+            job.gens.append(row.n_gen)
     return list(found.values())
 
 
@@ -127,8 +128,12 @@ def ratios(ours, theirs):
 
 
 def without_head(long_ts, short_ts):
-    """Speed of the layers that the longer model has more: what both spend on the head and the rest drops out."""
-    return [1 / (1 / a - 1 / b) for a, b in zip(long_ts, short_ts) if 1 / a > 1 / b]
+    """Speed of the layers that the longer model has more: what both spend on the head and the rest drops out. One number, of the
+    medians: single differences are mostly noise. Empty if the longer model was the faster one."""
+    if not long_ts or not short_ts:
+        return []
+    seconds = 1 / statistics.median(long_ts) - 1 / statistics.median(short_ts)
+    return [1 / seconds] if seconds > 0 else []
 
 
 def judge_speed(row, ours, theirs, ik=(), limit=0.0):

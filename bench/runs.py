@@ -100,13 +100,12 @@ def measurement_of(rows, name, condition, field="samples"):
 
 
 def macs_rate_of(rows):
-    """Thousand million multiplications per second that the matrix products of a profile did; 0 if it has none."""
-    macs = ms = 0.0
+    """Thousand million multiplications per second over the time of all products with weights in a profile; 0 if it has none."""
     for r in rows:
-        for stage in r.get("profile") or []:
-            if stage.get("macs") and stage.get("ms"):
-                macs, ms = macs + float(stage["macs"]), ms + float(stage["ms"])
-    return macs / ms / 1e6 if ms else 0.0
+        products = (r.get("profile") or {}).get("products", {})
+        if products.get("macs") and products.get("ms"):
+            return float(products["macs"]) / float(products["ms"]) / 1e6
+    return 0.0
 
 
 # ---- runs ----
@@ -144,23 +143,22 @@ class Samples:
         return self.by_test.get((n_prompt, n_gen, depth), [])
 
 
-def in_turns(programs, model, job, pairs, say):
-    """Runs the programs A B A B …, each once per pair. {program: Samples}; a program that fails drops out and is told."""
-    tests = [(p, 0, d) for d in job.depths for p in job.prompts] + [(0, n, d) for d in job.depths for n in job.gens]
-    found = {program: Samples() for program in programs}
-    dropped = {}
-    for pair in range(pairs):
-        for program in programs:
-            if program in dropped:
-                continue
-            try:
-                found[program].add(grid(program, model, job.threads, job.prompts, job.gens, job.depths), tests)
-                say(f"  pair {pair + 1} of {pairs}: {program.name}: " + ", ".join(
-                    f"{test_name(t)} {found[program].by_test[t][-1]:.2f}" for t in tests) + f" tok/s ({program.seconds:.0f} s)")
-            except RunError as e:
-                dropped[program] = str(e)
-                say(f"  {e}")
-    return found, dropped
+def tests_of(job):
+    return [(p, 0, d) for d in job.depths for p in job.prompts] + [(0, n, d) for d in job.depths for n in job.gens]
+
+
+def one_turn(programs, model, job, found, dropped, say):
+    """Runs each program once and adds to found[program]; one that fails goes into `dropped` with the reason, and is run no more."""
+    for program in programs:
+        if program in dropped:
+            continue
+        try:
+            found[program].add(grid(program, model, job.threads, job.prompts, job.gens, job.depths), tests_of(job))
+            speeds = ", ".join(f"{test_name(t)} {found[program].by_test[t][-1]:.2f}" for t in tests_of(job))
+            say(f"  {program.name}: {speeds} tok/s ({program.seconds:.0f} s)")
+        except RunError as e:
+            dropped[program] = str(e)
+            say(f"  {e}")
 
 
 def test_name(test):

@@ -70,8 +70,8 @@ def test_choice_by_name_and_prefix(plan):
 
 def test_one_job_serves_the_rows_of_a_model(plan):
     rows = plan.chosen(plan.all_rows(16), ["decode-e4b-q4_0", "prefill128-e4b-q4_0", "prefill512-e4b-q4_0", "decode-26b-a4b"])
-    jobs = {job.model: job for job in plan.jobs(rows)}
-    assert sorted(jobs) == ["26b-a4b", "26b-a4b-short", "e4b-q4_0"]
+    jobs = {job.models[0]: job for job in plan.jobs(rows)}
+    assert sorted(jobs) == ["26b-a4b", "e4b-q4_0"] and jobs["26b-a4b"].models == ["26b-a4b", "26b-a4b-short"]
     assert (jobs["e4b-q4_0"].prompts, jobs["e4b-q4_0"].gens, jobs["e4b-q4_0"].ik) == ([128, 512], [16], True)
 
 
@@ -94,8 +94,9 @@ def test_shares_of_the_limit(plan):
 
 
 def test_time_of_the_layers_alone(plan):
-    assert plan.without_head([1 / 3.0], [1 / 2.0]) == [pytest.approx(1)]
+    assert plan.without_head([1 / 3.0, 1 / 3.0, 9.0], [1 / 2.0]) == [pytest.approx(1)]
     assert plan.without_head([2.0], [1.0]) == []  # noise: more layers were faster
+    assert plan.without_head([], [1.0]) == []
 
 
 def test_loss_at_depth(plan):
@@ -136,6 +137,28 @@ def test_records_of_one_measurement(runs):
     assert runs.measurement_of(rows, "load", "disk") is None and runs.measurement_of(rows, "rows", "warm") is None
 
 
+def test_rate_of_a_profile(runs):
+    assert runs.macs_rate_of([{"profile": {"products": {"macs": 3_000_000_000, "ms": 20}}}]) == pytest.approx(150)
+    assert runs.macs_rate_of([{"n_prompt": 1}, {"profile": {}}]) == 0
+
+
+def test_what_culet_prints_is_what_is_read(culet, runs, models):
+    """The names of fields and conditions that the table looks for."""
+    path = models / "tiny-gemma3"
+    def bench(*flags):
+        return runs.rows_of(culet("bench", "-m", path, "-t", 1, "-r", 1, "-o", "json", *flags).out)
+    grid = bench("-p", "0", "-n", "4", "--bandwidth", "--bandwidth-size", 1)
+    assert runs.samples_of(grid, 0, 4) and runs.bandwidth_of(grid) > 0
+    assert runs.macs_rate_of(bench("-p", "16", "-n", "0", "--profile")) > 0
+    load_rows = bench("--load")
+    for condition in load("table").LOADS.values():
+        assert condition == "packed" or runs.measurement_of(load_rows, "load", condition) is not None
+    passes = bench("--rows", "4,8", "--bandwidth-size", 1)
+    for n in (4, 8):
+        assert runs.measurement_of(passes, "pass over rows", f"{n} rows") and runs.measurement_of(
+            passes, "pass over rows", f"{n} rows", "reference") > 0
+
+
 def test_flags_are_llama_benchs(runs):
     assert runs.grid_flags("m", 2, [128, 512], [], [0], 1) == ["-m", "m", "-t", 2, "-p", "128,512", "-n", 0, "-r", 1, "-o", "json"]
     assert "0,2048" in runs.grid_flags("m", 2, [], [16], [0, 2048], 3)
@@ -169,11 +192,13 @@ def test_the_table_from_end_to_end(tmp_path, models):
     common = ["--culet", stand_in(tmp_path, "culet", 968), "--model", f"270m-q4_k_m={tiny}", "--pairs", 2, "-n", 32, "--csv", out]
     env = {"PATH": "/usr/bin:/bin", "CULET_HOME": str(tmp_path / "none")}
     done = script("table", *common, "--peer", stand_in(tmp_path, "llama-bench", 468), "--ik", stand_in(tmp_path, "ik", 568), "--only",
-                  "decode-270m-q4_k_m,prefill512-270m-q4_k_m,decode-e2b-q4_0", env=env)
+                  "decode-270m-q4_k_m,prefill512-270m-q4_k_m,decode-e2b-q4_0,decode-26b-a4b",
+                  "--model", f"26b-a4b={tiny}", "--model", f"26b-a4b-short={tiny}", env=env)
     assert done.returncode == 0, done.stderr
     cells = {line.split("|")[1].strip(): [c.strip() for c in line.split("|")[2:-1]] for line in done.stdout.splitlines()}
     assert cells["decode-270m-q4_k_m"][:6] == ["≥ 1.7 ×", "2.00", "", "1000", "500", "1.67"] and cells["decode-270m-q4_k_m"][7] == "pass"
     assert cells["prefill512-270m-q4_k_m"][1] == "1.51" and cells["prefill512-270m-q4_k_m"][7].startswith("below: × 1.51 < 2.60")
+    assert cells["decode-26b-a4b"][7] == "not run: the longer model was not slower: too much noise"
     assert cells["decode-e2b-q4_0"][7] == "not run: no file e2b-q4_0.gguf"
     rows = list(csv.DictReader(out.open()))
     assert [(r["row"], r["verdict"], r["culet_commit"]) for r in rows] == [
