@@ -342,8 +342,8 @@ static void say_memory(const report *r, clt_buf *out) {
     const clt_memory_room *m = &r->memory;
     clt_buf_printf(out, "memory   %.1f GiB, %.1f GiB available\n", gib_of(m->machine_total), gib_of(m->machine_free));
     if (m->group_limit != CLT_UNLIMITED) {
-        clt_buf_printf(out, "         %.1f GiB in control group %s, %.1f GiB of it in use\n", gib_of(m->group_limit), m->group,
-                       gib_of(m->group_used));
+        clt_buf_printf(out, "         %.1f GiB in control group %s, %.1f GiB of it in use\n", gib_of(m->group_limit),
+                       m->group, gib_of(m->group_used));
     }
     if (m->free_bytes < m->machine_free) {
         clt_buf_printf(out, "         a model may take %.1f GiB (%s)\n", gib_of(m->free_bytes), m->source);
@@ -360,7 +360,8 @@ static void write_text(const report *r) {
     clt_buf_printf(&out, "models   %s%s\n", r->folder.data ? r->folder.data : "?",
                    r->folder_there ? "" : " (does not exist yet)");
     if (r->packed_there) {
-        clt_buf_printf(&out, "packed   %s, %zu entr%s\n", r->packed.data, r->packed_files, r->packed_files == 1 ? "y" : "ies");
+        clt_buf_printf(&out, "packed   %s, %zu entr%s\n", r->packed.data, r->packed_files,
+                       r->packed_files == 1 ? "y" : "ies");
     }
     clt_buf_printf(&out, "default  %s\n", r->default_there ? r->default_path : "not found");
     for (size_t i = 0; i < N_FEATURES; i++) {

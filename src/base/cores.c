@@ -1,11 +1,11 @@
-/* Counts processors as a user means it: physical cores (two hardware threads of one core share its multipliers and its way to
- * the memory), fast ones where a machine has two kinds, within what affinity and control groups leave. In: the system's files.
- * Out: counts and the default number of threads. It starts and pins nothing.
+/* Counts processors as a user means it: physical cores (two hardware threads of one core share its multipliers and its
+ * way to the memory), fast ones where a machine has two kinds, within what affinity and control groups leave. In: the
+ * system's files. Out: counts and the default number of threads. It starts and pins nothing.
  *
  *   allowed    Cpus_allowed_list of /proc/thread-self/status, of those in /sys/devices/system/cpu/online
  *   physical   one per topology/thread_siblings_list
- *   fast       /sys/devices/cpu_core/cpus where the kernel tells two kinds apart (x86); else cpu_capacity, where the slow kind
- *              has less than FAST_SHARE of the largest
+ *   fast       /sys/devices/cpu_core/cpus where the kernel tells two kinds apart (x86); else cpu_capacity, where the slow
+ *              kind has less than FAST_SHARE of the largest
  *   quota      v2 cpu.max "QUOTA PERIOD", v1 cpu.cfs_quota_us and cpu.cfs_period_us; the least of all ancestors */
 #include "base/cores.h"
 #include <math.h>

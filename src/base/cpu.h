@@ -12,7 +12,7 @@ typedef enum clt_cpu_level {
 const char *clt_cpu_level_name(clt_cpu_level l); /* scalar avx2 avxvnni avx512 avx512vnni neon dotprod i8mm */
 int clt_cpu_has(clt_cpu_level l);
 int clt_cpu_built(clt_cpu_level l);         /* whether it belongs to the architecture this program was built for */
-const char *clt_cpu_lacks(clt_cpu_level l); /* what of it this CPU lacks: "avx512bw, avx512vl"; "" if nothing; static storage */
+const char *clt_cpu_lacks(clt_cpu_level l); /* what of it this CPU lacks: "avx512bw, avx512vl"; "" = nothing; static */
 const char *clt_cpu_model(void); /* "AMD EPYC 7763 …"; "unknown" where the system does not say; static storage */
 /* The level to use: CULET_CPU if set and not empty, else the best. CLT_E_USAGE for an unknown name, CLT_E_UNSUPPORTED for a
  * level that this CPU lacks. */

@@ -6,7 +6,7 @@
 #define CLT_UNLIMITED UINT64_MAX
 
 typedef struct clt_memory_room {
-    uint64_t machine_total, machine_free; /* bytes; free = what the kernel calls available, caches that it can drop included */
+    uint64_t machine_total, machine_free; /* bytes; free = what the kernel calls available: with caches it can drop */
     uint64_t group_limit, group_used;     /* of the control group that leaves least; CLT_UNLIMITED, 0 where none limits */
     char group[128];                      /* its name and file: "/box (memory.max)" */
     uint64_t free_bytes;                  /* the least of machine, groups and ulimits; CLT_UNLIMITED where nothing says */

@@ -1,5 +1,5 @@
-/* Small facts of the running system: time, peak memory, free disk. Files are in os_files.c, memory in limits.c, processors in
- * cores.c. */
+/* Small facts of the running system: time, peak memory, free disk. Files are in os_files.c, memory in limits.c,
+ * processors in cores.c. */
 #include "base/os.h"
 #include <sys/statvfs.h>
 #include <time.h>

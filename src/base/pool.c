@@ -25,7 +25,7 @@
 #include "base/mem.h"
 #include "base/os.h"
 
-/* For each step of `poll`. The usual 50 steps outlast the sampling of a token; an idle program sleeps a millisecond later. */
+/* For each step of `poll`. The usual 50 steps outlast the sampling of a token; an idle program sleeps 1 ms later. */
 #define SPIN_MS 0.001
 #define AWAKE_MS 0.02
 #define AWAKE_CROWDED_MS 0.005

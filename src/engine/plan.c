@@ -96,7 +96,7 @@ static int largest_context(const culet_engine *e, const clt_plan *plan, bool loa
 static double mib(uint64_t bytes) { return (double)bytes / 1048576; }
 
 static clt_status advise(const culet_engine *e, const clt_plan *plan, bool loaded, uint64_t room, clt_err *err) {
-    uint64_t margin = room / 256 < MOST_MARGIN ? room / 256 : MOST_MARGIN; /* free memory wavers from one start to the next */
+    uint64_t margin = room / 256 < MOST_MARGIN ? room / 256 : MOST_MARGIN; /* free memory wavers between two starts */
     int context = plan->sessions ? largest_context(e, plan, loaded, room - margin) : 0;
     if (context > 0) return clt_hint(err, "the largest context that fits is -c %d", context);
     return clt_hint(err, "%s: close other programs, or use a smaller model or a smaller quantisation of it",

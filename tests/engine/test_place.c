@@ -1,4 +1,4 @@
-/* Threads, placement and priority: what is refused with which words, what is a warning, and that no number depends on them. */
+/* Threads, placement, priority: what is refused with which words, what is a warning; that no number depends on them. */
 #include "engine/tiny.h"
 #include <sched.h>
 #include "base/cores.h"

@@ -36,8 +36,9 @@ static int begin(void **state) {
 }
 
 static int end(void **state) {
-    static const char *const paths[] = {"/cg/box/memory.max", "/cg/box/memory.current", "/cg/box", "/cg", "/proc/self/cgroup",
-                                        "/proc/self/mountinfo", "/proc/self", "/proc/meminfo", "/proc", ""};
+    static const char *const paths[] = {"/cg/box/memory.max", "/cg/box/memory.current", "/cg/box", "/cg",
+                                        "/proc/self/cgroup", "/proc/self/mountinfo", "/proc/self", "/proc/meminfo", "/proc",
+                                        ""};
     char full[512];
     (void)state;
     clt_sysfile_set_root(NULL);
