@@ -38,7 +38,8 @@ static culet_session_params least_session(const cli_args *args) {
     culet_session_params p = {.context = args->context, .batch = args->batch, .ubatch = args->ubatch,
                               .kv_k = (culet_kv_type)args->kv_k, .kv_v = (culet_kv_type)args->kv_v};
     if (args->verb == CLI_BENCH) {
-        int prompt = largest(&args->bench_prompt), generated = largest(&args->bench_gen), depth = largest(&args->bench_depth);
+        int prompt = largest(&args->bench_prompt), generated = largest(&args->bench_gen);
+        int depth = largest(&args->bench_depth);
         int longest = prompt > generated ? prompt : generated; /* each below INT_MAX / 4 */
         p.context = p.context ? p.context : longest + depth + 1;
         p.batch = first_or(&args->bench_batch, p.batch);
