@@ -27,16 +27,9 @@ static void quantize_row(void *ctx, int row, int thread) {
 
 /* Rows 2r and 2r + 1 of the 8-bit form: row r, and what its rounding left. */
 static void quantize_pair(void *ctx, int row, int thread) {
+    (void)thread;
     clt_scratch *s = ctx;
-    int64_t n = s->acts.cols;
-    clt_acts a = clt_acts_from(&s->acts, 2 * row);
-    float *rest = s->rest + thread * s->rest_stride;
-    a.x = s->acts.x + row * s->acts.ldx;
-    s->net->k->quantize(&a, 0, 1);
-    for (int64_t k = 0; k < n; k++) rest[k] = a.x[k] - a.d[k / CLT_QBLOCK] * (float)a.q[k];
-    a = clt_acts_from(&s->acts, 2 * row + 1);
-    a.x = rest;
-    s->net->k->quantize(&a, 0, 1);
+    s->net->k->quantize_pair(&s->acts, row, row + 1);
 }
 
 void clt_linear_input(clt_scratch *s, const float *x, int64_t ldx, int64_t cols, int n, clt_precision precision) {

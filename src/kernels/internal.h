@@ -82,20 +82,26 @@ CLT_INLINE int clt_layout_super(clt_layout l) { return clt_layout_head(l) + l.ru
 /* K rounded up to whole blocks: the row stride of clt_acts.q. */
 CLT_INLINE int64_t clt_acts_blocks(const clt_acts *a) { return (a->cols + CLT_QBLOCK - 1) / CLT_QBLOCK; }
 
-/* The frame of clt_kernels.quantize: hands every block of 32 numbers, the last one of a row filled up with zeros, to the
- * level's own `block`. A constant `block` is inlined. */
+/* The frame of clt_kernels.quantize and quantize_pair: hands every block of 32 numbers, the last one of a row filled up
+ * with zeros, to the level's own `block`, inlined if constant. Makes `rows` rows of codes, 1 or 2, for each row of x. */
 typedef void clt_quantize_block_fn(const float *x, int8_t *q, float *d, int16_t *sums);
-CLT_INLINE void clt_quantize_rows(clt_quantize_block_fn *block, const clt_acts *a, int64_t t0, int64_t t1) {
+CLT_INLINE void clt_quantize_rows(clt_quantize_block_fn *block, int rows, const clt_acts *a, int64_t t0, int64_t t1) {
     int64_t blocks = clt_acts_blocks(a), whole = a->cols / CLT_QBLOCK;
 
     for (int64_t t = t0; t < t1; t++) {
-        const float *x = a->x + t * a->ldx;
         for (int64_t b = 0; b < blocks; b++) {
-            int64_t at = t * blocks + b;
-            float tail[CLT_QBLOCK] = {0};
+            int64_t at = rows * t * blocks + b, rest_at = at + blocks;
+            const float *x = a->x + t * a->ldx + b * CLT_QBLOCK;
+            float tail[CLT_QBLOCK] = {0}, rest[CLT_QBLOCK];
             if (b == whole)
-                memcpy(tail, x + b * CLT_QBLOCK, (size_t)(a->cols % CLT_QBLOCK) * sizeof *x);
-            block(b == whole ? tail : x + b * CLT_QBLOCK, a->q + at * CLT_QBLOCK, a->d + at, a->sums + 2 * at);
+                x = memcpy(tail, x, (size_t)(a->cols % CLT_QBLOCK) * sizeof *x);
+            block(x, a->q + at * CLT_QBLOCK, a->d + at, a->sums + 2 * at);
+            if (rows < 2)
+                continue;
+            const float d = a->d[at];
+            for (int i = 0; i < CLT_QBLOCK; i++)
+                rest[i] = x[i] - d * (float)a->q[at * CLT_QBLOCK + i];
+            block(rest, a->q + rest_at * CLT_QBLOCK, a->d + rest_at, a->sums + 2 * rest_at);
         }
     }
 }
@@ -106,6 +112,7 @@ void clt_mat_pack_plain(clt_type t, int64_t rows, int64_t cols, const uint8_t *s
 /* Each level's share of the table. A level without its own function uses the one of the level below. */
 #define CLT_DECLARE_LEVEL(level)                                                                          \
     void clt_quantize_##level(const clt_acts *a, int64_t t0, int64_t t1);                                 \
+    void clt_quantize_pair_##level(const clt_acts *a, int64_t t0, int64_t t1);                            \
     void clt_matmul_##level(const clt_mat *m, const clt_acts *a, int64_t T, float *y, int64_t ldy,        \
                             int64_t p0, int64_t p1);                                                      \
     void clt_vec_fill_##level(clt_kernels *k) /* every entry but level, quantize and matmul */

@@ -15,11 +15,13 @@ static clt_kernels *start_level(clt_cpu_level level, clt_cpu_level below) {
 static void fill_tables(void) {
     clt_kernels *k = start_level(CLT_CPU_SCALAR, CLT_CPU_SCALAR);
     k->quantize = clt_quantize_scalar;
+    k->quantize_pair = clt_quantize_pair_scalar;
     k->matmul = clt_matmul_scalar;
     clt_vec_fill_scalar(k);
 #ifdef CLT_BUILD_X86
     k = start_level(CLT_CPU_AVX2, CLT_CPU_SCALAR);
     k->quantize = clt_quantize_avx2;
+    k->quantize_pair = clt_quantize_pair_avx2;
     k->matmul = clt_matmul_avx2;
     clt_vec_fill_avx2(k);
     start_level(CLT_CPU_AVXVNNI, CLT_CPU_AVX2);
@@ -29,6 +31,7 @@ static void fill_tables(void) {
 #ifdef CLT_BUILD_ARM
     k = start_level(CLT_CPU_NEON, CLT_CPU_SCALAR);
     k->quantize = clt_quantize_neon;
+    k->quantize_pair = clt_quantize_pair_neon;
     k->matmul = clt_matmul_neon;
     clt_vec_fill_neon(k);
     start_level(CLT_CPU_DOTPROD, CLT_CPU_NEON)->matmul = clt_matmul_dotprod;

@@ -70,6 +70,9 @@ typedef struct clt_kernels {
 
     /* Fills a->q, a->d, a->sums of rows [t0, t1) from a->x. */
     void (*quantize)(const clt_acts *a, int64_t t0, int64_t t1);
+    /* The same with two rows of codes for each row of a->x: rows 2t and 2t + 1 are row t, and what the rounding of row 2t
+     * left of it: x - d * q, product and difference each rounded. */
+    void (*quantize_pair)(const clt_acts *a, int64_t t0, int64_t t1);
     /* y[t*ldy + n] for t in [0,T) and the rows n of panels [p0,p1) (never beyond m->rows). Any T >= 0. */
     void (*matmul)(const clt_mat *m, const clt_acts *a, int64_t T, float *y, int64_t ldy, int64_t p0, int64_t p1);
 

@@ -38,5 +38,9 @@ static void quantize_block(const float *x, int8_t *q, float *d, int16_t *sums) {
 }
 
 void clt_quantize_neon(const clt_acts *a, int64_t t0, int64_t t1) {
-    clt_quantize_rows(quantize_block, a, t0, t1);
+    clt_quantize_rows(quantize_block, 1, a, t0, t1);
+}
+
+void clt_quantize_pair_neon(const clt_acts *a, int64_t t0, int64_t t1) {
+    clt_quantize_rows(quantize_block, 2, a, t0, t1);
 }

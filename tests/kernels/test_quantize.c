@@ -48,6 +48,52 @@ static void check_all_levels(int64_t cols, const float *x, int64_t ldx) {
     }
 }
 
+/* Pairs of every level: the row quantised by itself, then its remainder quantised by itself. */
+static void check_pairs(int64_t cols, const float *x, int64_t ldx) {
+    int64_t blocks = (cols + 31) / 32;
+    for (int level = 0; level < CLT_CPU_LEVELS; level++) {
+        const clt_kernels *k = clt_kernels_get((clt_cpu_level)level);
+        if (!k)
+            continue;
+        clt_acts pairs = acts_make(2 * T, cols, 1), one = acts_make(1, cols, 1);
+        float *rest = malloc((size_t)cols * sizeof *rest);
+        const float *own = pairs.x;
+        pairs.x = x;
+        pairs.ldx = ldx;
+        k->quantize_pair(&pairs, 1, T);
+        k->quantize_pair(&pairs, 0, 1);
+        pairs.x = own;
+        for (int64_t row = 0; row < 2 * T; row++) {
+            clt_acts a = one, got = acts_from(&pairs, row);
+            a.x = row % 2 ? rest : x + row / 2 * ldx;
+            clt_kernels_get(CLT_CPU_SCALAR)->quantize(&a, 0, 1);
+            assert_memory_equal(got.q, a.q, (size_t)blocks * 32);
+            assert_memory_equal(got.d, a.d, (size_t)blocks * sizeof *a.d);
+            assert_memory_equal(got.sums, a.sums, (size_t)blocks * 2 * sizeof *a.sums);
+            for (int64_t i = 0; row % 2 == 0 && i < cols; i++) {
+                volatile float product = a.d[i / 32] * (float)a.q[i];
+                rest[i] = a.x[i] - product;
+            }
+        }
+        free(rest);
+        acts_free(&pairs);
+        acts_free(&one);
+    }
+}
+
+static void test_pairs(void **state) {
+    static float x[T * 1000];
+    static const float odd[] = {NAN, INFINITY, 3.4e38f, 1e-45f, -1e-40f, -0.f};
+    uint64_t seed = 4;
+    (void)state;
+    for (int64_t cols = 1; cols <= 200; cols += 1 + cols / 7)
+        for (int hostile = 0; hostile < 2; hostile++) {
+            for (int64_t i = 0; i < T * 1000; i++)
+                x[i] = hostile && i % 5 == 0 ? odd[i / 5 % 6] : random_float(&seed);
+            check_pairs(cols, x, cols + 5);
+        }
+}
+
 static void test_random(void **state) {
     static float x[T * 1000];
     uint64_t seed = 3;
@@ -85,7 +131,8 @@ static void test_hostile(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random), cmocka_unit_test(test_ties), cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_random), cmocka_unit_test(test_pairs), cmocka_unit_test(test_ties),
+        cmocka_unit_test(test_hostile),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
