@@ -115,14 +115,15 @@ void clt_mat_pack_plain(clt_type t, int64_t rows, int64_t cols, const uint8_t *s
     void clt_quantize_pair_##level(const clt_acts *a, int64_t t0, int64_t t1);                            \
     void clt_matmul_##level(const clt_mat *m, const clt_acts *a, int64_t T, float *y, int64_t ldy,        \
                             int64_t p0, int64_t p1);                                                      \
-    void clt_vec_fill_##level(clt_kernels *k) /* every entry but level, quantize and matmul */
+    void clt_vec_fill_##level(clt_kernels *k) /* every entry but level, quantize, … and matmul */
 CLT_DECLARE_LEVEL(scalar);
 CLT_DECLARE_LEVEL(avx2);
+CLT_DECLARE_LEVEL(avxvnni);
+CLT_DECLARE_LEVEL(avx512);
 CLT_DECLARE_LEVEL(avx512vnni);
 CLT_DECLARE_LEVEL(neon);
 CLT_DECLARE_LEVEL(dotprod);
 CLT_DECLARE_LEVEL(i8mm);
-void clt_vec_fill_avx512(clt_kernels *k);
 #undef CLT_DECLARE_LEVEL
 /* The float types of a level's clt_matmul. */
 void clt_matmul_floats_avx2(const clt_mat *m, const clt_acts *a, int64_t T, float *y, int64_t ldy, int64_t p0, int64_t p1);

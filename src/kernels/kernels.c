@@ -24,8 +24,10 @@ static void fill_tables(void) {
     k->quantize_pair = clt_quantize_pair_avx2;
     k->matmul = clt_matmul_avx2;
     clt_vec_fill_avx2(k);
-    start_level(CLT_CPU_AVXVNNI, CLT_CPU_AVX2);
-    clt_vec_fill_avx512(start_level(CLT_CPU_AVX512, CLT_CPU_AVX2));
+    start_level(CLT_CPU_AVXVNNI, CLT_CPU_AVX2)->matmul = clt_matmul_avxvnni;
+    k = start_level(CLT_CPU_AVX512, CLT_CPU_AVX2);
+    k->matmul = clt_matmul_avx512;
+    clt_vec_fill_avx512(k);
     start_level(CLT_CPU_AVX512VNNI, CLT_CPU_AVX512)->matmul = clt_matmul_avx512vnni;
 #endif
 #ifdef CLT_BUILD_ARM

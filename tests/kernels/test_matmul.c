@@ -131,7 +131,7 @@ static void check_matrix(clt_type type, int64_t rows, int64_t cols, int64_t T, m
 static void test_shapes(void **state) {
     static const struct { int64_t rows, blocks, T; } shapes[] = {
         {1, 1, 1}, {16, 1, 3}, {17, 2, 2}, {40, 3, 9}, {100, 5, 4}, {33, 17, 7}, {130, 2, 6}, {16, 40, 5}, {21, 3, 0},
-        {19, 20, ROWS_MAX},
+        {19, 20, ROWS_MAX}, {150, 3, 14}, {33, 2, 131},
     };
     (void)state;
     for (int i = 0; i < MATRIX_TYPES; i++)
@@ -140,6 +140,16 @@ static void test_shapes(void **state) {
             int64_t cols = len == 1 ? 32 * shapes[s].blocks - 5 * (int64_t)(s % 2) : len * shapes[s].blocks;
             check_matrix(matrix_types[i], shapes[s].rows, cols, shapes[s].T, FILL_RANDOM);
         }
+}
+
+/* Every number of rows that a level could cut into tiles in its own way. */
+static void test_row_counts(void **state) {
+    (void)state;
+    for (int i = 0; i < MATRIX_TYPES; i++) {
+        uint32_t len = clt_type_get((uint32_t)matrix_types[i])->block_len;
+        for (int64_t T = 1; T <= 34; T++)
+            check_matrix(matrix_types[i], 52, len == 256 ? 768 : 32 * 18, T, FILL_RANDOM);
+    }
 }
 
 static void test_long_rows(void **state) {
@@ -186,8 +196,8 @@ static void test_pack_ranges(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shapes), cmocka_unit_test(test_long_rows), cmocka_unit_test(test_extreme_codes),
-        cmocka_unit_test(test_panel_bytes), cmocka_unit_test(test_pack_ranges),
+        cmocka_unit_test(test_shapes), cmocka_unit_test(test_row_counts), cmocka_unit_test(test_long_rows),
+        cmocka_unit_test(test_extreme_codes), cmocka_unit_test(test_panel_bytes), cmocka_unit_test(test_pack_ranges),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
