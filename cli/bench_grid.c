@@ -61,14 +61,37 @@ static culet_status warm_up(culet_session *s, const cli_bench_test *t, const clt
     return run_once(s, &shorter, ids, &ms, err);
 }
 
+/* Generation with sampling, as users have it: n_gen passes of one token each. Without a prompt the first of them is the first
+ * id's; behind one, the logits that are there already give one token more. */
+static culet_status generate(culet_session *s, const cli_bench_test *t, const clt_ids *ids, const culet_sampling *sampling,
+                             culet_error *err) {
+    size_t before = (size_t)t->n_depth + (size_t)t->n_prompt;
+    culet_generate_params p = {.prompt = ids->data, .n_prompt = before ? before : 1,
+                               .max_tokens = t->n_gen + (before > 0), .sampling = *sampling, .raw = true};
+    culet_reply reply = {0};
+    p.sampling.ignore_eos = true;
+    culet_status st = culet_generate(s, &p, &reply, err);
+    culet_reply_free(&reply);
+    return st;
+}
+
 /* One more run, watched stage by stage: watching costs a little, so it is none of the timed ones. */
 static culet_status run_profiled(grid *g, culet_session *s, const cli_bench_test *t, const clt_ids *ids, culet_error *err) {
-    double ms;
-    culet_status st = t->n_depth ? culet_session_sync(s, ids->data, (size_t)t->n_depth, NULL, err) : CULET_OK;
-    cli_bench_profile_start(&g->profile, g->engine);
-    st = st ? st : run_once(s, t, ids, &ms, err);
-    cli_bench_profile_stop(&g->profile, g->engine);
-    return st;
+    size_t depth = (size_t)t->n_depth, n_prompt = (size_t)t->n_prompt;
+    culet_error late = {0};
+    culet_status st = depth ? culet_session_sync(s, ids->data, depth, NULL, err) : culet_session_rewind(s, 0, err);
+    st = st ? st : cli_bench_profile_start(&g->profile, g->engine, err);
+    if (st) {
+        return st;
+    }
+    if (n_prompt) {
+        st = culet_session_extend(s, ids->data + depth, n_prompt, err);
+    }
+    if (!st && t->n_gen) {
+        st = generate(s, t, ids, &culet_engine_info(g->engine)->sampling, err);
+    }
+    culet_status stopped = cli_bench_profile_stop(&g->profile, g->engine, st ? &late : err);
+    return st ? st : stopped;
 }
 
 static int run_all(grid *g, culet_session *s, const cli_bench_test *t, const clt_ids *ids) {
@@ -158,7 +181,7 @@ static void put_result(grid *g, const cli_bench_test *t, const char *started) {
     put_limit(g, t, avg_ts, &r);
     if (b->args->profile) {
         cli_bench_profile_json(&g->profile, cli_record_json(&r, "profile"));
-        cli_bench_profile_text(&g->profile, name, b->model.threads, &g->stages);
+        cli_bench_profile_text(&g->profile, name, &g->stages);
     }
     cli_bench_put(g->b, &r);
 }
@@ -234,7 +257,7 @@ static int run_session(grid *g, culet_session *s, const cli_bench_test *t, size_
 static int run_test(void *user, const cli_bench_test *t) {
     grid *g = user;
     culet_session *s = NULL;
-    size_t wanted = (size_t)t->n_depth + (size_t)t->n_prompt + (size_t)t->n_gen;
+    size_t wanted = (size_t)t->n_depth + (size_t)t->n_prompt + (size_t)t->n_gen + g->b->args->profile;
     int code = open_engine(g, t->threads);
     if (code) {
         return code;

@@ -183,13 +183,6 @@ static int replies(probe *p) {
     return 0;
 }
 
-static bool drop_row(void *user, size_t row, const float *logits) {
-    (void)user;
-    (void)row;
-    (void)logits;
-    return true;
-}
-
 /* Passes over n_prompt rows, logits of each. */
 static int rows(probe *p) {
     const cli_args *a = p->args;
@@ -208,8 +201,9 @@ static int rows(probe *p) {
     culet_status st = CULET_OK;
     cli_signals_hold(p->session);
     for (int i = a->no_warmup ? 0 : -1; i < a->repetitions && !st; i++) {
+        st = culet_session_rewind(p->session, 0, &failure);
         double start = clt_now_ms();
-        st = culet_session_logits_all(p->session, p->ids.data, n, drop_row, NULL, &failure);
+        st = st ? st : culet_session_extend_all(p->session, p->ids.data, n, NULL, NULL, &failure);
         p->prompt_ms[i < 0 ? 0 : i] = clt_now_ms() - start;
     }
     cli_signals_release();

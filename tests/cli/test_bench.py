@@ -108,6 +108,26 @@ def test_bandwidth(culet, model):
     assert generation["bandwidth_before_gb_s"] > 0 and generation["bandwidth_after_gb_s"] > 0
 
 
+def test_profile(culet, models):
+    file = next((models / "tiny-e" / "gguf").glob("*.gguf"))
+    prompt, generation = culet("bench", "-m", file, "-p", 40, "-n", 6, "-r", 1, "-t", 2, "--profile", "-o", "json").json()
+    for row, passes in ((prompt, 1), (generation, 6)):
+        profile = row["profile"]
+        stages = {(s["stage"], s["type"]): s for s in profile["stages"]}
+        assert profile["threads"] == 2 and profile["wall_ms"] > 0
+        assert sum(s["ms"] for s in stages.values()) == pytest.approx(profile["all"]["ms"], rel=1e-6)
+        assert profile["all"]["ms"] <= profile["wall_ms"] * 1.001
+        assert sum(s["percent"] for s in stages.values()) == pytest.approx(100, abs=0.01)
+        assert profile["products"]["macs"] == sum(s["macs"] for s in stages.values()) > 0
+        assert all(s["waiting_ms"] >= 0 and s["ms"] >= 0 and s["calls"] > 0 for s in stages.values())
+        assert any(name == "attention" for name, _ in stages)
+        assert sum(s["calls"] for (name, _), s in stages.items() if name == "lm_head") == passes
+    names = {s["stage"] for s in generation["profile"]["stages"]}
+    assert "sampling" in names and "sampling" not in {s["stage"] for s in prompt["profile"]["stages"]}
+    text = culet("bench", "-m", file, "-p", 40, "-n", 6, "-r", 1, "-t", 1, "--profile").out.decode()
+    assert text.count("pp40") == text.count("tg6") == 2 and "GMAC/s" in text
+
+
 # ---- measurements of their own
 
 def test_load(culet, model):
