@@ -55,14 +55,6 @@ static void store_task(void *ctx, int task, int thread) {
     }
 }
 
-static void project_keys(block *b) {
-    clt_scratch *s = b->s;
-    clt_linear lin[2] = {{&b->nl->k, s->k, b->kv_dim}, {&b->nl->v, s->v, b->kv_dim}};
-    clt_linear_run(s, CLT_ROLE_ATTENTION, lin, b->lc->k_is_v ? 1 : 2, s->n);
-    clt_rows_run(s, CLT_STAGE_ROWS, key_row, b, s->n);
-    clt_run_job(s, CLT_STAGE_STORE, store_task, b, s->n_groups * b->lc->kv_heads);
-}
-
 /* Nothing below reads the rows that go: their keys are stored and no later layer makes any. */
 void clt_keep_wanted(clt_scratch *s, const clt_row *rows) {
     int64_t d = s->net->config->width;
@@ -80,12 +72,29 @@ void clt_keep_wanted(clt_scratch *s, const clt_row *rows) {
     s->n = n, s->n_groups = groups;
 }
 
-static void begin_projections(const block *b) {
+/* Queries, keys and values of the active rows share one job: a step of one token waits once instead of twice. */
+static void project(block *b, bool queries, bool keys) {
     const clt_mat *const mats[] = {&b->nl->q, &b->nl->k, &b->nl->v};
     clt_scratch *s = b->s;
     int64_t d = b->n->config->width;
+    clt_linear lin[3];
+    int n = 0;
+    if (queries) lin[n++] = (clt_linear){&b->nl->q, s->q, b->q_dim};
+    if (keys) lin[n++] = (clt_linear){&b->nl->k, s->k, b->kv_dim};
+    if (keys && !b->lc->k_is_v) lin[n++] = (clt_linear){&b->nl->v, s->v, b->kv_dim};
     clt_norm_rows(s, b->nl->attn_norm);
     clt_linear_input(s, s->h, d, d, s->n, clt_precision_for(mats, 3, CLT_FINE));
+    clt_linear_run(s, CLT_ROLE_ATTENTION, lin, n, s->n);
+    if (queries) clt_rows_run(s, CLT_STAGE_ROWS, query_row, b, s->n);
+    if (!keys) return;
+    clt_rows_run(s, CLT_STAGE_ROWS, key_row, b, s->n);
+    clt_run_job(s, CLT_STAGE_STORE, store_task, b, s->n_groups * b->lc->kv_heads);
+}
+
+static bool all_wanted(const clt_scratch *s, const clt_row *rows) {
+    for (int r = 0; r < s->n; r++)
+        if (!rows[s->source[r]].want_logits) return false;
+    return true;
 }
 
 void clt_attention(clt_scratch *s, int l, const clt_row *rows, bool compact) {
@@ -95,16 +104,13 @@ void clt_attention(clt_scratch *s, int l, const clt_row *rows, bool compact) {
     block b = {.s = s, .n = n, .lc = lc, .nl = &n->layer[l], .l = l, .q_dim = (int64_t)lc->heads * lc->head_dim,
                .kv_dim = (int64_t)lc->kv_heads * lc->head_dim, .pairs = lc->sliding ? n->pairs_sliding : n->pairs_full,
                .cs = lc->sliding ? s->cs_sliding : s->cs_full};
-    begin_projections(&b);
-    if (lc->own_kv) project_keys(&b);
-    if (compact) {
-        int before = s->n;
+    bool later = compact && !all_wanted(s, rows); /* queries only of the rows that stay */
+    if (!later || lc->own_kv) project(&b, !later, lc->own_kv);
+    if (later) {
         clt_keep_wanted(s, rows);
         if (!s->n) return;
-        if (s->n < before) begin_projections(&b);
+        project(&b, true, false);
     }
-    clt_linear_run(s, CLT_ROLE_ATTENTION, &(clt_linear){&b.nl->q, s->q, b.q_dim}, 1, s->n);
-    clt_rows_run(s, CLT_STAGE_ROWS, query_row, &b, s->n);
     clt_attend(s, l);
     clt_linear_one(s, CLT_ROLE_ATTENTION, &b.nl->o, s->att, b.q_dim, s->n, CLT_FINE, s->h, d);
     clt_join_rows(s, b.nl->post_attn_norm);
