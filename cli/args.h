@@ -19,6 +19,8 @@ typedef enum cli_verb {
     CLI_SCORE,
     CLI_SHOW,
     CLI_LS,
+    CLI_PACK,
+    CLI_RM,
     CLI_DOCTOR,
     CLI_BENCH,
     CLI_VERBS
@@ -59,6 +61,7 @@ typedef struct cli_args {
     int context, predict, threads, threads_batch, batch, ubatch;
     int priority, poll, cpu_strict;   /* poll 0..100 */
     const char *cpu_mask, *cpu_range;
+    bool pack_cache, packed;
     int memory_check;                 /* order of the choices: 0 = off, 1 = on */
     int kv_k, kv_v;                   /* culet_kv_type */
 

@@ -8,7 +8,7 @@
 #define GENERATE (V(RUN) | V(CHAT))
 #define EVALUATE (GENERATE | V(LOGITS) | V(SCORE))
 #define TEXTS (V(RUN) | V(TOKENIZE) | V(LOGITS) | V(SCORE))
-#define MODEL (EVALUATE | V(TOKENIZE) | V(DETOKENIZE) | V(RENDER) | V(SHOW))
+#define MODEL (EVALUATE | V(TOKENIZE) | V(DETOKENIZE) | V(RENDER) | V(SHOW) | V(PACK))
 #define EVERY ((1u << CLI_VERBS) - 1)
 #define AT(field) offsetof(cli_args, field)
 #define LATER(names, verbs, value) {names, verbs, CLI_K_ABSENT, 0, 0, 0, value, NULL}
@@ -42,9 +42,12 @@ const cli_option cli_options[] = {
      "tokens to generate at most; -1 = until the model ends or the context is full (-1)"},
     {"-c --ctx-size", EVALUATE | V(SHOW) | V(BENCH), CLI_K_INT, AT(context), 0, INT_MAX, "N",
      "context in tokens; 0 = 8192 or what prompt and -n need, within the model's limit (0)"},
-    {"--memory-check", EVALUATE | V(BENCH), CLI_K_CHOICE, AT(memory_check), 0, 0, "off|on",
+    {"--memory-check", EVALUATE | V(BENCH) | V(PACK), CLI_K_CHOICE, AT(memory_check), 0, 0, "off|on",
      "refuse what does not fit into the free memory before it is loaded (on)"},
-    {"-t --threads", EVALUATE | V(SHOW), CLI_K_INT, AT(threads), -1, 1024, "N",
+    {"--pack-cache", EVALUATE | V(BENCH), CLI_K_FLAG, AT(pack_cache), 0, 0, NULL,
+     "keep a packed copy of the weights for faster loading, unless there is one (culet pack)"},
+    {"--packed", V(RM), CLI_K_FLAG, AT(packed), 0, 0, NULL, "the packed copies of the models named, or all packed copies"},
+    {"-t --threads", EVALUATE | V(SHOW) | V(PACK), CLI_K_INT, AT(threads), -1, 1024, "N",
      "threads; 0 or -1 = physical cores, the fast ones, within the CPU quota (0)"},
     {"-tb --threads-batch", EVALUATE | V(SHOW), CLI_K_INT, AT(threads_batch), -1, 1024, "N",
      "threads for prompts; 0 or -1 = as --threads (0)"},
@@ -138,7 +141,7 @@ const cli_option cli_options[] = {
     {"--probe", V(BENCH), CLI_K_CHOICE, AT(probe), 0, 0, "first|text|reply|rows", NULL},
     {"--since", V(BENCH), CLI_K_TEXT, AT(since), 0, 0, "MS", NULL},
 
-    {"--json", V(RUN) | V(TOKENIZE) | V(LOGITS) | V(SCORE) | V(SHOW) | V(LS) | V(DOCTOR), CLI_K_FLAG, AT(json), 0, 0, NULL,
+    {"--json", V(RUN) | V(TOKENIZE) | V(LOGITS) | V(SCORE) | V(SHOW) | V(LS) | V(PACK) | V(DOCTOR), CLI_K_FLAG, AT(json), 0, 0, NULL,
      "write one JSON document"},
     {"--stats", GENERATE, CLI_K_STATS, AT(stats), 0, 0, "json", "timings on standard error; --stats=json for one JSON line"},
     {"-q --quiet", EVERY, CLI_K_FLAG, AT(quiet), 0, 0, NULL, "no warnings, no progress, no thoughts"},
@@ -164,6 +167,5 @@ const cli_option cli_options[] = {
     LATER("--verify-spec", GENERATE, NULL),
     LATER("--quantize-on-load", EVALUATE | V(BENCH), "TYPE"),
     LATER("--profile", EVALUATE, NULL),
-    LATER("--pack-cache", EVALUATE | V(BENCH), NULL),
 };
 const size_t cli_n_options = sizeof(cli_options) / sizeof(cli_options[0]);

@@ -30,7 +30,11 @@ static const command commands[CLI_VERBS] = {
      "FILE of --save-logits holds float32 [rows, V], FILE.ids int32 [rows], both little-endian; every row of every window "
      "counts."},
     {"show", cli_show, "[-m MODEL] [--json]", "configuration, tensors and memory plan of a model", ""},
-    {"ls", cli_ls, "[--json]", "the models in the model folder", ""},
+    {"ls", cli_ls, "[--json]", "the models in the model folder, and packed copies", ""},
+    {"pack", cli_pack, "[-m MODEL]", "a packed copy of a model's weights, for faster loading",
+     "The copy lies in $CULET_HOME/packed and is used by itself as long as the model's file stays as it is."},
+    {"rm", cli_rm, "NAME… | --packed [MODEL…]", "remove packed copies",
+     "NAME is the name of a copy as ls shows it. With --packed: the copies of these models, or all copies."},
     {"doctor", cli_doctor, "[--json]", "this machine: CPU, memory, disk, model folder, what was built in", ""},
     {"bench", cli_bench, "[-m MODEL]… [-p N,…] [-n N,…] [-d N,…] [-t N,…]", "speed: a grid of tests, or one of the modes below",
      "Lists take ranges (64-256+64, 1-8*2) and repeated flags, and are combined into a grid of tests. Every test warms up, "
@@ -42,7 +46,7 @@ static const command commands[CLI_VERBS] = {
      "Fields have llama-bench's names. --output json is one array, jsonl an object per line."},
 };
 
-static const char *const later[] = {"serve", "caption", "quantize", "convert", "verify", "pull", "rm", "pack", "imatrix"};
+static const char *const later[] = {"serve", "caption", "quantize", "convert", "verify", "pull", "imatrix"};
 enum { N_LATER = sizeof(later) / sizeof(later[0]) };
 
 static int help_all(void) {

@@ -14,6 +14,11 @@ static void on_log(void *user, const char *line) {
     cli_note("warning: %s", line);
 }
 
+static void on_note(void *user, const char *line) {
+    (void)user;
+    cli_note("%s", line);
+}
+
 static bool on_load_progress(void *user, double done) {
     (void)user;
     cli_progress("loading", done);
@@ -74,7 +79,9 @@ int cli_open_engine(const cli_args *args, culet_open_mode mode, int threads, cul
         .plan = &least,
         .skip_memory_check = !args->memory_check,
         .chat_template_file = args->chat_template_file,
+        .pack_cache = args->pack_cache,
         .log = on_log,
+        .note = on_note,
         .progress = on_load_progress,
     };
     culet_error failure = {0};

@@ -12,6 +12,8 @@ int cli_logits(const cli_args *args);
 int cli_score(const cli_args *args);
 int cli_show(const cli_args *args);
 int cli_ls(const cli_args *args);
+int cli_pack(const cli_args *args);
+int cli_rm(const cli_args *args);
 int cli_doctor(const cli_args *args);
 int cli_bench(const cli_args *args);
 

@@ -55,14 +55,14 @@ typedef enum culet_open_mode {
 typedef struct culet_engine_params {
     const char *model;              /* a GGUF file, a Hugging Face folder, or a name in the model folder; NULL = default */
     culet_open_mode mode;
-    int threads;                    /* 0 = the fast physical cores that this process may use, within its CPU quota */
+    int threads;                    /* 0 = the fast physical cores this process may use, within its CPU quota */
     int threads_batch;              /* for passes over more than one token; 0 = as threads */
-    int poll;                       /* 1..100: how long idle threads look for work before they sleep; 0 = 50; -1 = not at all */
+    int poll;                       /* 1..100: how long idle threads look for work, then sleep; 0 = 50; -1 = not at all */
     int priority;                   /* -1 low, 0 as it is, 1 medium, 2 high, 3 realtime: nice 5, -5, -10, -20 */
     const char *cpu_mask;           /* CPUs to run on, hexadecimal; NULL = wherever the process may */
     const char *cpu_range;          /* the same as "lo-hi"; both given: either */
-    bool cpu_strict;                /* each thread on one CPU of its own. Placement and priority are also the opening thread's;
-                                     * placement until culet_engine_close. What the system refuses is a warning. */
+    bool cpu_strict;                /* each thread on one CPU of its own. Placement and priority hold for the opening
+                                     * thread too; placement until culet_engine_close. A refusal is a warning. */
     /* With plan: weights and plan_sessions (0 = 1) such sessions that do not fit into the free memory are refused before
      * weights are read, with the largest context that fits. A context beyond the model's limit counts as the limit.
      * NULL: the weights alone are judged. */
@@ -71,7 +71,9 @@ typedef struct culet_engine_params {
     bool skip_memory_check;         /* never refuse by what is free: for systems that state it wrongly */
     const char *chat_template_file; /* overrides the model's own template; NULL = none */
     void (*log)(void *user, const char *line); /* warnings, one line each, no newline; NULL = dropped */
+    void (*note)(void *user, const char *line); /* what was done unasked or on request: packed copies; NULL = dropped */
     bool (*progress)(void *user, double done); /* loading, 0..1; false cancels; NULL = none */
+    bool pack_cache;                /* write a packed copy of the weights, unless there is a sound one (culet_engine_pack) */
     void *user;
 } culet_engine_params;
 
@@ -110,7 +112,8 @@ typedef struct culet_model_info {
     const char *cpu_level;          /* "avx2", … */
     int threads, threads_batch;
     double load_ms;
-    uint64_t file_bytes, weight_bytes /* packed, private */, parameters;
+    uint64_t file_bytes, weight_bytes /* packed */, parameters;
+    const char *packed_path;        /* the packed copy in use, or NULL */
 } culet_model_info;
 
 /* Opens and checks a model. The engine is immutable afterwards. */
@@ -118,6 +121,19 @@ culet_status culet_engine_open(const culet_engine_params *p, culet_engine **out,
 /* All its sessions must be closed before. NULL is fine. */
 void culet_engine_close(culet_engine *e);
 const culet_model_info *culet_engine_info(const culet_engine *e);
+
+/* Packed copies: weights as they lie in memory, in ${CULET_HOME:-~/.cache/culet}/packed, keyed by digests of the model
+ * and of the layout. Opening a model uses its copy if there is one that is sound and of the same state of the model's
+ * file; else it says why not (log) and packs anew. A copy is written only on request, whole or not at all; several
+ * processes may do so at once. */
+/* Writes the copy of an opened model, unless the engine itself runs from one. *path (may be NULL) = its file. */
+culet_status culet_engine_pack(culet_engine *e, char **path, culet_error *err);
+/* All copies: one JSON array of {"name","path","bytes","format":"packed","model"}; "model" is "" where the header is
+ * damaged. */
+culet_status culet_packed_list(char **json, culet_error *err);
+/* Removes the copies that `name` means: the file name of one (with or without ".packed"), or a model's path or name, for its
+ * copies; NULL for all. *n (may be NULL) = how many. CULET_FILE if there is none of that name. */
+culet_status culet_packed_remove(const char *name, size_t *n, culet_error *err);
 
 /* Everything that `culet show --json` prints: config, tensors (name, type, shape, offset, bytes), memory plan for the given
  * session parameters. `text`: a person's view of the same. Needs CULET_OPEN_INSPECT or FULL. */

@@ -35,7 +35,8 @@ uint64_t clt_hash64(const void *data, size_t n, uint64_t seed) {
     return h ^ h >> 31;
 }
 
-/* Eight chains side by side, so that no multiplication waits for the one before; each word meets a bijection of its chain. */
+/* Eight chains side by side, so that no multiplication waits for the one before; each word meets a bijection of its
+ * chain. */
 uint64_t clt_hash_bulk(const void *data, size_t n, uint64_t seed) {
     enum { LANES = 8, STRIPE = 8 * LANES };
     const unsigned char *p = data;

@@ -14,8 +14,8 @@ clt_status clt_sha256_hex(const void *data, size_t n, char hex[65], clt_err *err
 /* 64-bit hash of bytes, the same on every machine; not for outside adversaries who may choose keys freely at scale. */
 uint64_t clt_hash64(const void *data, size_t n, uint64_t seed);
 
-/* 64-bit checksum of many bytes at the speed of memory, the same on every machine. A change within one aligned word of 8 bytes
- * always changes it, any other change almost always. Not against adversaries. */
+/* 64-bit checksum of many bytes at the speed of memory, the same on every machine. A change within one aligned word of 8
+ * bytes always changes it, any other change almost always. Not against adversaries. */
 uint64_t clt_hash_bulk(const void *data, size_t n, uint64_t seed);
 
 #endif

@@ -1,4 +1,5 @@
-/* Read-only file mappings: a path in, the file's bytes out, mapped or read piece by piece. Refuses what is not a regular file; parses nothing. */
+/* Read-only file mappings: a path in, the file's bytes out, mapped or read piece by piece. Refuses what is not a regular
+ * file; parses nothing. */
 #include "base/map.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -41,7 +42,7 @@ bool clt_map_part(int fd, uint64_t offset, uint64_t bytes, clt_map *map) {
     if (bytes == 0 || bytes > SIZE_MAX / 2) return false;
     /* A place is reserved first, because huge pages need an address that is a multiple of their size. */
     size_t size = (size_t)bytes, reserved = size + CLT_MAP_HUGE;
-    char *place = mmap(NULL, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *place = mmap(NULL, reserved, PROT_NONE, MAP_SHARED, fd, (off_t)offset);
     if (place == MAP_FAILED) return false;
     size_t before = (CLT_MAP_HUGE - ((uintptr_t)place & (CLT_MAP_HUGE - 1))) & (CLT_MAP_HUGE - 1);
     void *data = mmap(place + before, size, PROT_READ, MAP_SHARED | MAP_FIXED, fd, (off_t)offset);
@@ -57,7 +58,8 @@ bool clt_map_part(int fd, uint64_t offset, uint64_t bytes, clt_map *map) {
     return true;
 }
 
-/* The kilobytes that /proc/self/smaps counts under `label` for the mapping that begins at `address`; 0 if it does not say. */
+/* The kilobytes that /proc/self/smaps counts under `label` for the mapping that begins at `address`; 0 if it does not
+ * say. */
 static uint64_t mapped_kb(const void *address, const char *label) {
     FILE *f = fopen("/proc/self/smaps", "re");
     char line[512], head[32], form[64];

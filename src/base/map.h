@@ -1,5 +1,5 @@
-/* Read-only file mappings, and reads of the same file past them. The bytes may change under us if somebody writes to the file: readers check before use and
- * never trust a value read twice. */
+/* Read-only file mappings, and reads of the same file past them. The bytes may change under us if somebody writes to the
+ * file: readers check before use and never trust a value read twice. */
 #ifndef CLT_BASE_MAP_H
 #define CLT_BASE_MAP_H
 #include <stdbool.h>
@@ -15,9 +15,9 @@ typedef struct clt_map {
 
 /* Fails with CLT_E_FILE: missing, a folder, not readable, not a regular file. */
 clt_status clt_map_open(const char *path, clt_map *map, clt_err *err);
-/* Maps [offset, offset + bytes) of a file that stays open beside it; false if the system refuses. A part of at least a huge page
- * whose offset is a multiple of CLT_MAP_HUGE can be backed by huge pages of the page cache, where the system has them. The map
- * has no descriptor of its own. */
+/* Maps [offset, offset + bytes) of a file that stays open beside it; false if the system refuses. A part of at least a
+ * huge page whose offset is a multiple of CLT_MAP_HUGE can be backed by huge pages of the page cache, where the system
+ * has them. The map has no descriptor of its own. */
 enum { CLT_MAP_HUGE = 2 << 20 };
 bool clt_map_part(int fd, uint64_t offset, uint64_t bytes, clt_map *map);
 /* Brings the first `bytes` of a part into memory and tells whether huge pages hold nearly all of them. */

@@ -41,9 +41,12 @@ static void mix_tensor(mixer *m, const clt_tensor *t) {
     mix(m, t->dims, sizeof t->dims);
 }
 
-static void mix_sample(mixer *m, const clt_tensor *t) {
+/* Read past the mapping: a page fault would bring in far more than the sample. */
+static void mix_sample(mixer *m, const clt_file *f, const clt_tensor *t) {
+    uint8_t sample[SAMPLE_BYTES] = {0};
     uint64_t bytes = t->bytes < SAMPLE_BYTES ? t->bytes : SAMPLE_BYTES;
-    mix(m, t->data + (t->bytes - bytes) / 2, (size_t)bytes);
+    clt_file_read(f, t, (t->bytes - bytes) / 2, sample, (size_t)bytes); /* what cannot be read counts as zeros */
+    mix(m, sample, (size_t)bytes);
 }
 
 void clt_engine_fingerprint(culet_engine *e) {
@@ -53,7 +56,7 @@ void clt_engine_fingerprint(culet_engine *e) {
     for (size_t i = 0; i < n; i++) {
         const clt_tensor *t = clt_file_tensor(e->file, i);
         mix_tensor(&m, t);
-        if (i % step == 0 || i + 1 == n) mix_sample(&m, t);
+        if (i % step == 0 || i + 1 == n) mix_sample(&m, e->file, t);
     }
     e->fingerprint[0] = m.a;
     e->fingerprint[1] = m.b;

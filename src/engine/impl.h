@@ -6,6 +6,7 @@
 #include "base/pool.h"
 #include "culet.h"
 #include "forward/forward.h"
+#include "hub/packed.h"
 #include "model/model.h"
 #include "sample/sample.h"
 #include "text/chat.h"
@@ -26,6 +27,7 @@ struct culet_engine {
     int32_t end_ids[CLT_MAX_END_IDS], suppressed_ids[CLT_MAX_SUPPRESSED_IDS];
     clt_pool *pool;          /* these two only after CULET_OPEN_FULL */
     clt_net *net;
+    clt_packed *packed;      /* the copy that the net's weights lie in; NULL: they are the net's own */
     clt_profile *profile;    /* NULL until it was first asked for */
     bool profiling;
     pthread_mutex_t busy;    /* the pool serves one pass at a time, whatever session it is for */
@@ -59,6 +61,11 @@ culet_status clt_report(clt_status status, const clt_err *inner, culet_error *ou
 
 /* open.c */
 void clt_engine_warn(const culet_engine_params *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void clt_engine_note(const culet_engine_params *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* packed.c: opens the model's packed copy if there is a sound one, and says so, or why not. Needs pool and fingerprint. */
+void clt_engine_use_packed(culet_engine *e, const culet_engine_params *p);
+/* Writes a copy, unless one is in use. A failure is a warning. */
+void clt_engine_pack_cache(culet_engine *e, const culet_engine_params *p);
 /* facts.c: end ids, suppressed ids, sampling defaults, whether the model is a base model. Needs file, vocab, model, chat. */
 clt_status clt_engine_read_template(culet_engine *e, const culet_engine_params *p, clt_err *err);
 void clt_engine_read_ids(culet_engine *e, bool forced_chat);

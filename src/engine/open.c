@@ -8,14 +8,25 @@
 #include "engine/impl.h"
 #include "hub/folder.h"
 
-void clt_engine_warn(const culet_engine_params *p, const char *fmt, ...) {
+static void say(void (*to)(void *user, const char *line), void *user, const char *fmt, va_list args) {
     char line[1024];
-    if (!p->log) return;
+    if (!to) return;
+    vsnprintf(line, sizeof line, fmt, args);
+    to(user, line);
+}
+
+void clt_engine_warn(const culet_engine_params *p, const char *fmt, ...) {
     va_list args;
     va_start(args, fmt);
-    vsnprintf(line, sizeof line, fmt, args);
+    say(p->log, p->user, fmt, args);
     va_end(args);
-    p->log(p->user, line);
+}
+
+void clt_engine_note(const culet_engine_params *p, const char *fmt, ...) {
+    va_list args;
+    va_start(args, fmt);
+    say(p->note, p->user, fmt, args);
+    va_end(args);
 }
 
 /* ---- steps of opening ---- */
@@ -89,10 +100,15 @@ static clt_status prepare(culet_engine *e, const culet_engine_params *p, const c
     if (status == CLT_OK) status = clt_pool_create_with(&e->placement, &e->pool, err);
     if (status != CLT_OK) return status;
     if (clt_pool_refusal(e->pool)) clt_engine_warn(p, "%s", clt_pool_refusal(e->pool));
-    status = clt_net_create(&e->model, kernels, e->pool, p->progress, p->user, &e->net, err);
+    clt_engine_fingerprint(e);
+    clt_engine_use_packed(e, p);
+    if (e->packed)
+        status = clt_net_create_packed(&e->model, kernels, e->pool, clt_packed_data(e->packed), &e->net, err);
+    else
+        status = clt_net_create(&e->model, kernels, e->pool, p->progress, p->user, &e->net, err);
     if (status != CLT_OK) return status;
     e->info.weight_bytes = clt_net_bytes(e->net);
-    clt_engine_fingerprint(e);
+    if (p->pack_cache) clt_engine_pack_cache(e, p);
     return CLT_OK;
 }
 
@@ -166,6 +182,7 @@ culet_status culet_engine_open(const culet_engine_params *p, culet_engine **out,
 void culet_engine_close(culet_engine *e) {
     if (!e) return;
     clt_net_free(e->net);
+    clt_packed_close(e->packed);
     clt_profile_free(e->profile);
     clt_pool_free(e->pool);
     if (e->has_model) clt_model_free(&e->model);

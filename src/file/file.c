@@ -149,14 +149,18 @@ const uint8_t *clt_tensor_row(const clt_tensor *t, int64_t row) {
 /* Rows are decoded in pieces of whole blocks of any type, on the stack. */
 enum { PIECE_NUMBERS = 4096, PIECE_BYTES = 4 * PIECE_NUMBERS };
 
+bool clt_file_read(const clt_file *f, const clt_tensor *t, uint64_t at, void *dst, size_t n) {
+    return at <= t->bytes && n <= t->bytes - at && clt_map_read(&f->shards[t->shard].map, t->offset + at, dst, n);
+}
+
 bool clt_file_decode_row(const clt_file *f, const clt_tensor *t, int64_t row, float *dst) {
     const clt_type_info *type = clt_type_get((uint32_t)t->type);
-    uint64_t at = t->offset + (uint64_t)(clt_tensor_row(t, row) - t->data);
+    uint64_t at = (uint64_t)(clt_tensor_row(t, row) - t->data);
     uint8_t piece[PIECE_BYTES];
     for (int64_t i = 0; i < t->dims[0]; i += PIECE_NUMBERS) {
         int64_t n = t->dims[0] - i < PIECE_NUMBERS ? t->dims[0] - i : PIECE_NUMBERS;
         size_t bytes = clt_type_row_bytes(type, n);
-        if (!clt_map_read(&f->shards[t->shard].map, at, piece, bytes)) return false;
+        if (!clt_file_read(f, t, at, piece, bytes)) return false;
         type->decode(piece, dst + i, n);
         at += bytes;
     }

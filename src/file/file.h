@@ -47,8 +47,11 @@ const clt_tensor *clt_file_tensor(const clt_file *f, size_t i);         /* file 
 const clt_tensor *clt_file_find(const clt_file *f, const char *name);   /* NULL if absent; O(1) */
 int64_t clt_tensor_rows(const clt_tensor *t);      /* dims[1]*dims[2]*dims[3] */
 const uint8_t *clt_tensor_row(const clt_tensor *t, int64_t row);
-/* Decodes one row, read past the mapping: what a table's rows lie in does not become resident. A row is read once per call, so
- * that a file that changes meanwhile gives some numbers, never a crash. False if the row can no longer be read. */
+/* Reads bytes [at, at + n) of a tensor past the mapping: what they lie in does not become resident. False if they can no
+ * longer be read. */
+bool clt_file_read(const clt_file *f, const clt_tensor *t, uint64_t at, void *dst, size_t n);
+/* Decodes one row, read past the mapping: what a table's rows lie in does not become resident. A row is read once per
+ * call, so that a file that changes meanwhile gives some numbers, never a crash. False if the row can no longer be read. */
 bool clt_file_decode_row(const clt_file *f, const clt_tensor *t, int64_t row, float *dst /* [dims[0]] */);
 /* Tells the system that rows [first, first + n) will be needed soon; or that they are not needed now. */
 void clt_file_expect(const clt_file *f, const clt_tensor *t, int64_t first, int64_t n);

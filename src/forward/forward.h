@@ -19,8 +19,8 @@ clt_status clt_net_create(const clt_model *m, const clt_kernels *k, clt_pool *po
                           bool (*progress)(void *user, double done), void *user, clt_net **out, clt_err *err);
 /* The same from weights that were packed before: plan_bytes of them, 64-byte aligned, laid out as layout_digest says. They
  * stay the caller's and must outlive the net. */
-clt_status clt_net_create_packed(const clt_model *m, const clt_kernels *k, clt_pool *pool, const uint8_t *packed, clt_net **out,
-                                 clt_err *err);
+clt_status clt_net_create_packed(const clt_model *m, const clt_kernels *k, clt_pool *pool, const uint8_t *packed,
+                                 clt_net **out, clt_err *err);
 void clt_net_free(clt_net *n);
 const uint8_t *clt_net_packed(const clt_net *n);          /* [bytes] */
 uint64_t clt_net_bytes(const clt_net *n);                 /* packed weights, private memory */

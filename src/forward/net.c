@@ -1,5 +1,5 @@
-/* The net: a bound model in, everything that a pass reads out. Its matrices lie in one block of packed memory, in panels of 16
- * output rows, that is filled here by packing or handed in by the caller. */
+/* The net: a bound model in, everything that a pass reads out. Its matrices lie in one block of packed memory, in panels
+ * of 16 output rows, that is filled here by packing or handed in by the caller. */
 #include "base/mem.h"
 #include "forward/packing.h"
 
@@ -44,7 +44,7 @@ static clt_status create(const clt_model *m, const clt_kernels *k, clt_pool *poo
     if (!n) return clt_fail_memory(err, "the network", sizeof *n);
     *n = (clt_net){.model = m, .config = &m->config, .k = k, .pool = pool, .packed = packed};
     clt_status st = prepare(n) ? fill(n, progress, user, err) : clt_fail_memory(err, "the layers", 256 << 10);
-    if (st == CLT_OK && !clt_net_vectors(n)) st = clt_fail_memory(err, "norms and tables", 256 << 10);
+    if (st == CLT_OK) st = clt_net_vectors(n, err);
     if (st == CLT_OK) *out = n;
     else clt_net_free(n);
     return st;
@@ -55,8 +55,8 @@ clt_status clt_net_create(const clt_model *m, const clt_kernels *k, clt_pool *po
     return create(m, k, pool, NULL, progress, user, out, err);
 }
 
-clt_status clt_net_create_packed(const clt_model *m, const clt_kernels *k, clt_pool *pool, const uint8_t *packed, clt_net **out,
-                                 clt_err *err) {
+clt_status clt_net_create_packed(const clt_model *m, const clt_kernels *k, clt_pool *pool, const uint8_t *packed,
+                                 clt_net **out, clt_err *err) {
     return create(m, k, pool, packed, NULL, NULL, out, err);
 }
 

@@ -1,9 +1,9 @@
 /* Packs the weights: a plan and an open file in, packed memory out.
  *
- * The work is cut into tasks of about a mebibyte. They run in the order of the file, and each one announces to the system the
- * part of the file that a later one will read: a cold file is read ahead in large pieces, in one direction, while packing goes
- * on. Each task is the first to touch its part of the packed memory, so that clearing it is shared among the threads, and lets
- * go of its part of the file: weights are never held twice. */
+ * The work is cut into tasks of about a mebibyte. They run in the order of the file, and each one announces to the
+ * system the part of the file that a later one will read: a cold file is read ahead in large pieces, in one direction,
+ * while packing goes on. Each task is the first to touch its part of the packed memory, so that clearing it is shared
+ * among the threads, and lets go of its part of the file: weights are never held twice. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,8 +80,8 @@ static void pack_task(void *ctx, int number, int thread) {
     const clt_pack_job *j = t->j;
     int64_t first, n;
     announce(c, i + c->ahead);
-    clt_mat_pack(j->tensor->type, j->rows, j->tensor->dims[0], clt_tensor_row(j->tensor, j->first_row), c->packed + j->offset,
-                 t->p0, t->p1);
+    clt_mat_pack(j->tensor->type, j->rows, j->tensor->dims[0], clt_tensor_row(j->tensor, j->first_row),
+                 c->packed + j->offset, t->p0, t->p1);
     rows_of(t, &first, &n);
     clt_file_release(c->file, j->tensor, first, n);
 }

@@ -1,5 +1,5 @@
-/* From a bound model to packed weights: what is packed, where it comes to lie, and the doing of it. Only net.c and the files of
- * these steps include this. */
+/* From a bound model to packed weights: what is packed, where it comes to lie, and the doing of it. Only net.c and the
+ * files of these steps include this. */
 #ifndef CLT_FORWARD_PACKING_H
 #define CLT_FORWARD_PACKING_H
 #include "forward/internal.h"
@@ -31,7 +31,7 @@ clt_status clt_pack_all(clt_pack_plan *p, const clt_file *f, clt_pool *pool, uin
                         bool (*progress)(void *user, double done), void *user, clt_err *err);
 
 /* ---- vectors.c ---- */
-/* Norms, scales and rotation frequencies, as floats in the net's arena. False: out of memory. */
-bool clt_net_vectors(clt_net *n);
+/* Norms, scales and rotation frequencies, as floats in the net's arena. */
+clt_status clt_net_vectors(clt_net *n, clt_err *err);
 
 #endif

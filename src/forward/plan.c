@@ -1,5 +1,5 @@
-/* The plan of packing: a bound model in, a list of (matrix, rows of a tensor, place) out, in the order in which the forward pass
- * reads them. Reads no weights. The embedding tables are not packed: their rows are read one by one. */
+/* The plan of packing: a bound model in, a list of (matrix, rows of a tensor, place) out, in the order in which the
+ * forward pass reads them. Reads no weights. The embedding tables are not packed: their rows are read one by one. */
 #include "base/hash.h"
 #include "forward/packing.h"
 

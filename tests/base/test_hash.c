@@ -57,6 +57,41 @@ static void test_hash64_spreads(void **state) {
     assert_in_range(collisions, 2 * 2757 - 500, 2 * 2757 + 500);
 }
 
+/* The definition, written out: eight chains over words, then what is left over. */
+static void test_bulk_is_stable(void **state) {
+    (void)state;
+    static unsigned char data[1000];
+    for (size_t i = 0; i < sizeof data; i++) data[i] = (unsigned char)(i * 7 + 3);
+    for (size_t n = 0; n <= sizeof data; n += n < 140 ? 1 : 43) {
+        uint64_t h[8], sum = clt_hash64(data + n / 64 * 64, n % 64, 9 ^ n);
+        for (size_t i = 0; i < 8; i++) h[i] = 9 + i * UINT64_C(0x94D049BB133111EB);
+        for (size_t at = 0; at < n / 64 * 64; at += 8) {
+            uint64_t word = 0, *lane = &h[at / 8 % 8];
+            for (size_t b = 0; b < 8; b++) word |= (uint64_t)data[at + b] << (8 * b);
+            *lane = (*lane ^ word) * UINT64_C(0x9E3779B97F4A7C15);
+            *lane = *lane << 29 | *lane >> 35;
+        }
+        for (size_t i = 0; i < 8; i++) {
+            sum ^= h[i] * UINT64_C(0x9E3779B97F4A7C15);
+            sum = (sum << 29 | sum >> 35) * UINT64_C(0xBF58476D1CE4E5B9);
+        }
+        assert_true(clt_hash_bulk(data, n, 9) == (sum ^ sum >> 31));
+    }
+}
+
+static void test_bulk_sees_every_bit_and_the_length(void **state) {
+    (void)state;
+    static unsigned char data[300];
+    uint64_t none = clt_hash_bulk(data, sizeof data, 1);
+    for (size_t bit = 0; bit < 8 * sizeof data; bit++) {
+        data[bit / 8] ^= (unsigned char)(1u << bit % 8);
+        assert_true(clt_hash_bulk(data, sizeof data, 1) != none);
+        data[bit / 8] = 0;
+    }
+    for (size_t n = 0; n < sizeof data; n++) assert_true(clt_hash_bulk(data, n, 1) != none);
+    assert_true(clt_hash_bulk(data, sizeof data, 2) != none);
+}
+
 static void test_hash64_sees_every_byte_and_the_length(void **state) {
     (void)state;
     unsigned char data[40] = {0};
@@ -75,7 +110,9 @@ static void test_hash64_sees_every_byte_and_the_length(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sha256_vectors),   cmocka_unit_test(test_sha256_without_memory),
-        cmocka_unit_test(test_hash64_is_stable), cmocka_unit_test(test_hash64_spreads),
+        cmocka_unit_test(test_hash64_is_stable),
+        cmocka_unit_test(test_bulk_is_stable),
+        cmocka_unit_test(test_bulk_sees_every_bit_and_the_length), cmocka_unit_test(test_hash64_spreads),
         cmocka_unit_test(test_hash64_sees_every_byte_and_the_length),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

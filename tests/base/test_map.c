@@ -74,6 +74,33 @@ static void test_reads_past_the_mapping(void **state) {
     unlink(path);
 }
 
+static void test_parts(void **state) {
+    (void)state;
+    clt_map part;
+    const char *path = in_folder("parts");
+    FILE *f = fopen(path, "w+");
+    for (int i = 0; i < (5 << 20); i++) fputc(i * 7 >> 3 & 0xff, f);
+    fflush(f);
+    for (uint64_t offset = 0; offset <= CLT_MAP_HUGE; offset += CLT_MAP_HUGE)
+        for (uint64_t bytes = 1; bytes <= 3 << 20; bytes = bytes * 9 + 11) {
+            assert_true(clt_map_part(fileno(f), offset, bytes, &part));
+            assert_int_equal((uintptr_t)part.data % CLT_MAP_HUGE, 0);
+            assert_int_equal(part.size, bytes);
+            for (uint64_t i = 0; i < bytes; i += bytes < 5000 ? 1 : 4099)
+                assert_int_equal(part.data[i], (offset + i) * 7 >> 3 & 0xff);
+            clt_map_is_huge(&part, bytes); /* either answer is right */
+            clt_map_close(&part);
+            assert_null(part.data);
+        }
+    assert_false(clt_map_part(fileno(f), 0, 0, &part));
+    assert_false(clt_map_part(-1, 0, 5, &part));
+    assert_true(clt_map_part(fileno(f), 0, 4096, &part));
+    assert_false(clt_map_is_huge(&part, 4096)); /* less than one huge page */
+    clt_map_close(&part);
+    fclose(f);
+    unlink(path);
+}
+
 static void test_empty_file(void **state) {
     (void)state;
     clt_err err;
@@ -110,6 +137,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_maps_a_file),
         cmocka_unit_test(test_reads_past_the_mapping),
+        cmocka_unit_test(test_parts),
         cmocka_unit_test(test_empty_file),
         cmocka_unit_test(test_refusals_name_the_path),
     };

@@ -39,7 +39,7 @@ def test_help_is_never_a_value(culet, chat_model):
     assert "prompt_ids" in r.json()
 
 
-@pytest.mark.parametrize("verb", ["serve", "caption", "quantize", "convert", "verify", "pull", "rm", "pack", "imatrix"])
+@pytest.mark.parametrize("verb", ["serve", "caption", "quantize", "convert", "verify", "pull", "imatrix"])
 def test_later_commands(culet, verb):
     r = culet(verb)
     assert r.code == 6

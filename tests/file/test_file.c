@@ -102,7 +102,8 @@ static void test_reference_folder(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_paths_that_are_no_models), cmocka_unit_test(test_single_files_of_a_folder),
-        cmocka_unit_test(test_a_fifo_does_not_block),    cmocka_unit_test(test_reference_gguf), cmocka_unit_test(test_rows_are_decoded),
+        cmocka_unit_test(test_a_fifo_does_not_block),    cmocka_unit_test(test_reference_gguf),
+        cmocka_unit_test(test_rows_are_decoded),
         cmocka_unit_test(test_reference_folder),
     };
     return cmocka_run_group_tests(tests, files_setup, files_teardown);

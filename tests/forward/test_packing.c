@@ -108,7 +108,8 @@ static void test_a_file_that_shrinks(void **state) {
     assert_int_equal(clt_file_open(path, &g.file, &err), CLT_OK);
     assert_int_equal(clt_model_bind(g.file, &g.model, &err), CLT_OK);
     clt_net_free(g.net);
-    assert_int_equal(clt_net_create(&g.model, clt_kernels_get(golden_best_level()), g.pool, NULL, NULL, &g.net, &err), CLT_OK);
+    const clt_kernels *k = clt_kernels_get(golden_best_level());
+    assert_int_equal(clt_net_create(&g.model, k, g.pool, NULL, NULL, &g.net, &err), CLT_OK);
     clt_scratch_free(g.scratch);
     assert_int_equal(clt_scratch_create(g.net, 64, &g.scratch, &err), CLT_OK);
     clt_kv_free(g.kv);
