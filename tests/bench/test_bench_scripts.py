@@ -331,6 +331,35 @@ def test_a_build_that_dies_is_noticed(tmp_path, models):
     assert peer.crash_of(bench) is None
 
 
+STAND_IN_CMAKE = """#!/bin/sh
+while [ $# -gt 0 ]; do
+    case "$1" in
+        -B) folder=$2 ;;
+        -DGGML_NATIVE=ON) native=1 ;;
+        --build) mkdir -p "$2/bin" && mv "$2/bench" "$2/bin/llama-bench"; exit ;;
+    esac
+    shift
+done
+printf '#!/bin/sh\\n%s\\n' "${native:+kill -SEGV \\$\\$}" >"$folder/bench" && chmod +x "$folder/bench"
+"""
+
+
+def test_a_native_build_that_dies_is_built_again_without_amx(tmp_path, monkeypatch, capsys):
+    peer = load("build_peer")
+    cmake = tmp_path / "cmake"
+    cmake.write_text(STAND_IN_CMAKE)
+    cmake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    args = peer.arguments(["--dir", str(tmp_path / "peer")])
+    bench = peer.build_checked(tmp_path, args.dir, "native", args)
+    assert bench == args.dir / "build-noamx" / "bin" / "llama-bench"
+    assert "the native build crashes (SIGSEGV on tiny-" in capsys.readouterr().err
+    (args.dir / "build-noamx" / "bench").write_text("")
+    peer.build_checked(tmp_path, args.dir, "native", args)  # it is not built again only to crash
+    told = capsys.readouterr().err
+    assert "using build-noamx" in told and "configure build-native" not in told
+
+
 def test_without_a_compiler_it_says_so(tmp_path):
     done = script("build_peer", "--dir", tmp_path / "peer", env={"PATH": str(tmp_path)})
     assert done.returncode == 1 and "cmake: not found" in done.stderr and "apt-get install" in done.stderr
