@@ -61,8 +61,8 @@ static culet_status warm_up(culet_session *s, const cli_bench_test *t, const clt
     return run_once(s, &shorter, ids, &ms, err);
 }
 
-/* Generation with sampling, as users have it: n_gen passes of one token each. Without a prompt the first of them is the first
- * id's; behind one, the logits that are there already give one token more. */
+/* Generation with sampling, as users have it: n_gen passes of one token each. Without a prompt the first of them is the
+ * first id's; behind one, the logits that are there already give one token more. */
 static culet_status generate(culet_session *s, const cli_bench_test *t, const clt_ids *ids, const culet_sampling *sampling,
                              culet_error *err) {
     size_t before = (size_t)t->n_depth + (size_t)t->n_prompt;
