@@ -111,8 +111,8 @@ void cli_bench_profile_text(const cli_bench_profile *p, const char *test, clt_bu
     culet_stage all = sum_of(p, "all", false), products = sum_of(p, "all products", true);
     if (!out->len) {
         clt_buf_puts(out, "Stages, each test once more and watched. GMAC/s counts a weight once for each row; GB/s counts "
-                          "packed weights as often as they were\npassed over; waiting is a share of the threads' time in that "
-                          "stage.\n");
+                          "packed weights as often as they were\npassed over; waiting is a share of the threads' time in "
+                          "that stage.\n");
     }
     clt_buf_printf(out,
                    "\n%s: %.1f ms on %d thread%s\n\n"
