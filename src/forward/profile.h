@@ -3,7 +3,7 @@
 #define CLT_FORWARD_PROFILE_H
 #include "base/err.h"
 #include "base/pool.h"
-#include "quant/quant.h"
+#include "kernels/kernels.h"
 
 /* What a job is; matrices are told apart further, by what they are for and by the type of their weights. */
 typedef enum clt_stage {
