@@ -26,6 +26,8 @@ static void fill_tables(void) {
     clt_vec_fill_avx2(k);
     start_level(CLT_CPU_AVXVNNI, CLT_CPU_AVX2)->matmul = clt_matmul_avxvnni;
     k = start_level(CLT_CPU_AVX512, CLT_CPU_AVX2);
+    k->quantize = clt_quantize_avx512;
+    k->quantize_pair = clt_quantize_pair_avx512;
     k->matmul = clt_matmul_avx512;
     clt_vec_fill_avx512(k);
     start_level(CLT_CPU_AVX512VNNI, CLT_CPU_AVX512)->matmul = clt_matmul_avx512vnni;
