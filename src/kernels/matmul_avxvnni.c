@@ -4,7 +4,7 @@
 #include "kernels/internal.h"
 #include "quant/run.h"
 
-enum { LANES = 8, TILE_PARTS = 2, ROWS_MAX = 3, FEW_TILE = 3, FEW_ROWS = 3, TILE_ROWS = 3, TABLE_OFFSET = 128 };
+enum { LANES = 8, TILE_PARTS = 2, ROWS_MAX = 3, FEW_TILE = 3, FEW_ROWS = 6, TILE_ROWS = 3, TABLE_OFFSET = 128 };
 
 typedef __m256 vf;
 typedef __m256i vi;
