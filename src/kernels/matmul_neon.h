@@ -228,7 +228,6 @@ CLT_INLINE void prepare_sums(clt_layout l, const float *d, const int16_t *sums, 
             S[0] = vpaddlq_s16(s);
             factor[0] = dx;
         }
-        CLT_UNROLL
         for (int h = 0; h <= l.has_halves; h++) {
             int at = l.has_halves ? 2 * i + 4 * h : i;
             if (scaled)
