@@ -170,15 +170,17 @@ cli_lines *cli_lines_open(void) {
 }
 
 cli_line_result cli_lines_next(cli_lines *l, const char *prompt, clt_buf *line) {
+    cli_line_result result;
     clt_buf_reset(line);
-    cli_signals_clear();
     l->prompt = prompt;
+    cli_signals_begin_line();
 #ifdef CLT_HAVE_LIBEDIT
-    if (l->history) {
-        return edit_next(l, line);
-    }
+    result = l->history ? edit_next(l, line) : plain_next(l, line);
+#else
+    result = plain_next(l, line);
 #endif
-    return plain_next(l, line);
+    cli_signals_end_line();
+    return result;
 }
 
 void cli_lines_close(cli_lines *l) {

@@ -58,21 +58,24 @@ int cli_signals_caught(void) {
     return caught;
 }
 
-void cli_signals_clear(void) {
+void cli_signals_begin_line(void) {
     caught = 0;
+    waiting = wake[0] >= 0 || !pipe2(wake, O_CLOEXEC | O_NONBLOCK);
+}
+
+void cli_signals_end_line(void) {
+    waiting = 0;
 }
 
 bool cli_signals_wait_input(void) {
-    if (wake[0] < 0 && pipe2(wake, O_CLOEXEC | O_NONBLOCK)) {
-        return true; /* the read that follows waits instead */
+    if (!waiting) {
+        return true; /* there is no pipe: the read that follows waits instead */
     }
     struct pollfd fds[2] = {{.fd = STDIN_FILENO, .events = POLLIN}, {.fd = wake[0], .events = POLLIN}};
-    waiting = 1;
     int n;
     do {
         n = poll(fds, 2, -1);
     } while (n < 0 && errno == EINTR && !caught);
-    waiting = 0;
     char byte;
     while (read(wake[0], &byte, 1) > 0) {
     }

@@ -12,10 +12,13 @@ void cli_signals_hold(culet_session *s);
 void cli_signals_release(void);
 /* From here on a signal that ends us also ends this group of processes; 0 = none. */
 void cli_signals_group(int id);
-/* The signal caught since the last cli_signals_clear, or 0. */
+/* The signal caught since the last cli_signals_hold or cli_signals_begin_line, or 0. */
 int cli_signals_caught(void);
-void cli_signals_clear(void);
-/* Waits until standard input can be read (true) or a signal came (false; see cli_signals_caught). */
+/* Between these two a signal ends the waits for input, also one that comes before the wait begins: the prompt that invites a
+ * Ctrl-C is on the screen earlier. */
+void cli_signals_begin_line(void);
+void cli_signals_end_line(void);
+/* Between them: waits until standard input can be read (true) or a signal came (false; see cli_signals_caught). */
 bool cli_signals_wait_input(void);
 /* Prints "culet: interrupted" and returns 128 + the signal caught. */
 int cli_signals_exit(void);
