@@ -87,8 +87,6 @@ struct clt_scratch {
     float *cs_sliding, *cs_full; /* [R][2*pairs], rows as given in the batch */
     clt_acts acts;          /* its q, d, sums are as large as any input of the net needs */
     clt_precision precision; /* of acts; CLT_FINE: two rows of q, d, sums for each row of x */
-    float *rest;            /* [threads][rest_stride] what rounding a row left */
-    int64_t rest_stride;
     float *pair_tile;       /* [threads][2 * CLT_ROW_BLOCK][CLT_PAIR_PANELS * CLT_PANEL] */
     float *tile;            /* [threads][3][tile queries][max Dh]: queries, sums, and one chunk's part of a tile */
     int *seen;              /* [threads][2][tile queries]: first slot of a chunk that a query sees, and the one behind the last */
@@ -98,6 +96,7 @@ struct clt_scratch {
     /* experts; rows = R * experts_used */
     float *router, *eh, *egate, *eup, *eout; /* [R][E], [rows][D], [rows][Fe], [rows][Fe], [rows][D] */
     int *choice, *slot, *expert_first;       /* [R][k] expert; [R][k] its row below; [E + 1] first row of each expert */
+    int *expert_met, n_met;                  /* [E] experts that have rows, ascending; how many */
     float *choice_weight;                    /* [R][k] */
     clt_probe_fn probe;
     void *probe_user;

@@ -52,8 +52,6 @@ static void lay_out(clt_scratch *s, const clt_config *c, int threads, cutter *m)
     s->acts.q = cut(m, inputs, 1);
     s->acts.d = cut_floats(m, inputs / CLT_QBLOCK);
     s->acts.sums = cut(m, inputs / 16, sizeof(int16_t));
-    s->rest_stride = fine;
-    s->rest = cut_floats(m, threads * fine);
     s->pair_tile = cut_floats(m, (int64_t)threads * 2 * CLT_ROW_BLOCK * CLT_PAIR_PANELS * CLT_PANEL);
     s->tile = cut_floats(m, (int64_t)threads * 3 * s->tile_queries * e.head_dim);
     s->seen = cut(m, (int64_t)threads * 2 * s->tile_queries, sizeof(int));
@@ -65,6 +63,7 @@ static void lay_out(clt_scratch *s, const clt_config *c, int threads, cutter *m)
     s->egate = cut_floats(m, xr * e.expert_ffn), s->eup = cut_floats(m, xr * e.expert_ffn);
     s->choice = cut(m, xr, sizeof(int)), s->slot = cut(m, xr, sizeof(int));
     s->expert_first = cut(m, e.experts + 1, sizeof(int));
+    s->expert_met = cut(m, e.experts, sizeof(int));
     s->choice_weight = cut_floats(m, xr);
 }
 
