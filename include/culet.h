@@ -214,8 +214,8 @@ culet_status culet_session_extend(culet_session *s, const int32_t *ids, size_t n
 /* Cuts the timeline to its first n tokens. What sliding layers no longer hold is evaluated again at the next sync or extend,
  * so any n is allowed. */
 culet_status culet_session_rewind(culet_session *s, size_t n, culet_error *err);
-/* Like extend, in passes of as many tokens as the session takes at once and 64 MB of logits hold. The logits [V] of each
- * appended token are handed to fn in order; false from fn cancels (CULET_CANCELLED). fn NULL: they are computed, and only
+/* Like extend, in passes of as many tokens as the session takes at once and 64 MB of logits hold. The logits [V] of
+ * each appended token are handed to fn in order; false from fn cancels (CULET_CANCELLED). fn NULL: they are computed, and only
  * the last are kept. */
 culet_status culet_session_extend_all(culet_session *s, const int32_t *ids, size_t n,
                                       bool (*fn)(void *user, size_t row, const float *logits), void *user, culet_error *err);
