@@ -103,21 +103,11 @@ void cli_files_free(cli_files *f) {
 /* ---- digest ---- */
 
 static clt_status read_at(int fd, const char *path, void *out, size_t n, uint64_t at, clt_err *err) {
-    char *p = out;
-    while (n) {
-        ssize_t got = pread(fd, p, n, (off_t)at);
-        if (got < 0 && errno == EINTR) {
-            continue;
-        }
-        if (got <= 0) {
-            return clt_fail(err, CLT_E_FILE, "%s: %s at offset %llu", path, got ? strerror(errno) : "it ends",
-                            (unsigned long long)at);
-        }
-        p += got;
-        n -= (size_t)got;
-        at += (uint64_t)got;
+    if (clt_read_at(fd, out, n, at)) {
+        return CLT_OK;
     }
-    return CLT_OK;
+    return clt_fail(err, CLT_E_FILE, "%s: %s at offset %llu", path, errno ? strerror(errno) : "it ends",
+                    (unsigned long long)at);
 }
 
 static clt_status digest_file(clt_sha256 *h, const char *path, bool whole, void *block, clt_err *err) {

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "base/os.h"
 
 static clt_status map_fd(int fd, const char *path, clt_map *map, clt_err *err) {
     struct stat st;
@@ -94,15 +95,7 @@ void clt_map_close(clt_map *map) {
 
 bool clt_map_read(const clt_map *map, uint64_t offset, void *dst, size_t bytes) {
     if (!map->data || offset > map->size || bytes > map->size - offset) return false;
-    for (uint8_t *to = dst; bytes > 0;) {
-        ssize_t n = pread(map->fd, to, bytes, (off_t)offset);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return false;
-        to += n;
-        offset += (uint64_t)n;
-        bytes -= (size_t)n;
-    }
-    return true;
+    return clt_read_at(map->fd, dst, bytes, offset);
 }
 
 void clt_map_advise(const clt_map *map, uint64_t offset, uint64_t bytes, clt_map_use use) {

@@ -15,6 +15,9 @@ int clt_cores(void);                  /* physical cores this process may use, >=
 int clt_threads_default(void);        /* the fast ones among them, within a control group's quota; cores.h says more */
 bool clt_is_dir(const char *path);
 bool clt_is_file(const char *path);
+bool clt_ends_with(const char *name, const char *end);
+/* Exactly n bytes from offset `at` of an open file. False: errno says why, 0 where the file ends before. Thread-safe. */
+bool clt_read_at(int fd, void *dst, size_t n, uint64_t at);
 /* Whole small file into a buffer; refuses more than max_bytes (CLT_E_FILE). */
 clt_status clt_read_file(const char *path, uint64_t max_bytes, clt_buf *out, clt_err *err);
 /* Writes beside `path` and renames, so that the file is whole or absent; fsync before the rename. Mode 0600 if private. */

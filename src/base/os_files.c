@@ -22,6 +22,24 @@ bool clt_is_file(const char *path) {
     return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
+bool clt_ends_with(const char *name, const char *end) {
+    size_t n = strlen(name), m = strlen(end);
+    return n >= m && strcmp(name + n - m, end) == 0;
+}
+
+bool clt_read_at(int fd, void *dst, size_t n, uint64_t at) {
+    for (char *to = dst; n > 0;) {
+        ssize_t got = pread(fd, to, n, (off_t)at);
+        if (got < 0 && errno == EINTR) continue;
+        if (got == 0) errno = 0;
+        if (got <= 0) return false;
+        to += got;
+        at += (uint64_t)got;
+        n -= (size_t)got;
+    }
+    return true;
+}
+
 static clt_status read_fd(int fd, const char *path, uint64_t max_bytes, clt_buf *out, clt_err *err) {
     char block[16384];
     uint64_t total = 0;

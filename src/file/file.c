@@ -58,11 +58,6 @@ void clt_file_lack(clt_file *f, int shard, const char *name, const char *type_wo
 
 /* ---- opening and closing ---- */
 
-static bool ends_with(const char *s, const char *end) {
-    size_t n = strlen(s), m = strlen(end);
-    return n >= m && strcmp(s + n - m, end) == 0;
-}
-
 /* A file out of a Hugging Face folder where the folder itself is wanted. */
 static clt_status fail_lone_file(const char *path, clt_err *err) {
     const char *slash = strrchr(path, '/');
@@ -74,7 +69,7 @@ static clt_status fail_lone_file(const char *path, clt_err *err) {
 static clt_status open_kind(clt_file *f, clt_err *err) {
     clt_status st;
     if (clt_is_dir(f->path)) st = clt_hf_open(f, err);
-    else if (clt_is_file(f->path) && (ends_with(f->path, ".safetensors") || ends_with(f->path, ".json")))
+    else if (clt_is_file(f->path) && (clt_ends_with(f->path, ".safetensors") || clt_ends_with(f->path, ".json")))
         st = fail_lone_file(f->path, err);
     else st = clt_gguf_open(f, err);
     if (st || !f->lacks) return st;

@@ -96,11 +96,6 @@ static clt_status load_documents(clt_file *f, clt_err *err) {
     return CLT_OK;
 }
 
-static bool ends_with(const char *s, const char *end) {
-    size_t n = strlen(s), m = strlen(end);
-    return n >= m && strcmp(s + n - m, end) == 0;
-}
-
 /* What to do about a folder without `what`, judged by what it holds instead. */
 static clt_status fail_folder(const clt_file *f, const char *what, clt_err *err) {
     clt_err ignored;
@@ -108,9 +103,9 @@ static clt_status fail_folder(const clt_file *f, const char *what, clt_err *err)
     size_t n = 0, gguf = SIZE_MAX, torch = SIZE_MAX, weights = SIZE_MAX;
     if (clt_list_dir(f->path, &names, &n, &ignored)) n = 0;
     for (size_t i = n; i-- > 0;) {
-        if (ends_with(names[i], ".gguf")) gguf = i;
-        if (ends_with(names[i], ".bin") || ends_with(names[i], ".pt") || ends_with(names[i], ".pth")) torch = i;
-        if (ends_with(names[i], ".safetensors")) weights = i;
+        if (clt_ends_with(names[i], ".gguf")) gguf = i;
+        if (clt_ends_with(names[i], ".bin") || clt_ends_with(names[i], ".pt") || clt_ends_with(names[i], ".pth")) torch = i;
+        if (clt_ends_with(names[i], ".safetensors")) weights = i;
     }
     clt_fail(err, CLT_E_FILE, "%s: not a model folder: it holds no %s", f->path, what);
     if (gguf != SIZE_MAX) clt_hint(err, "give the GGUF file itself: %s/%s", f->path, names[gguf]);
@@ -139,7 +134,7 @@ static int by_text(const void *a, const void *b) {
 
 /* A shard's file name must be a plain name inside the folder: an index may not point anywhere else. */
 static bool is_plain_name(const char *s, size_t len) {
-    return len > 0 && strlen(s) == len && len < 256 && s[0] != '.' && !strchr(s, '/') && ends_with(s, ".safetensors");
+    return len > 0 && strlen(s) == len && len < 256 && s[0] != '.' && !strchr(s, '/') && clt_ends_with(s, ".safetensors");
 }
 
 /* Collects the distinct shard names, sorted. */

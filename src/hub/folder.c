@@ -7,11 +7,6 @@
 #include "base/mem.h"
 #include "base/os.h"
 
-static bool ends_with(const char *s, const char *end) {
-    size_t n = strlen(s), m = strlen(end);
-    return n >= m && strcmp(s + n - m, end) == 0;
-}
-
 /* A part of a split model other than the first: not an entry of its own. */
 static bool is_later_part(const char *name) {
     const char *of = strstr(name, "-of-");
@@ -48,7 +43,7 @@ static clt_status view_folder(const char *path, folder_view *view, clt_err *err)
         if (!entry.failed) {
             view->bytes += file_bytes(entry.data);
             view->is_hf |= strcmp(names[i], "config.json") == 0;
-            if (ends_with(names[i], ".gguf") && strncmp(names[i], "mmproj", 6) != 0 && !is_later_part(names[i])) {
+            if (clt_ends_with(names[i], ".gguf") && strncmp(names[i], "mmproj", 6) != 0 && !is_later_part(names[i])) {
                 if (view->models++ == 0) clt_buf_puts(&view->file, entry.data);
             }
         }
@@ -131,7 +126,7 @@ static clt_status report(const char *path, const char *name, void (*fn)(void *us
     clt_hub_entry e = {.name = name, .path = path, .format = "GGUF"};
     if (!clt_is_dir(path)) {
         e.bytes = file_bytes(path);
-        if (ends_with(name, ".gguf") && !is_later_part(name)) fn(user, &e);
+        if (clt_ends_with(name, ".gguf") && !is_later_part(name)) fn(user, &e);
         return CLT_OK;
     }
     folder_view view = {0};

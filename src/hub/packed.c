@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/os.h"
 #include "hub/packed_head.h"
 
 struct clt_packed {
@@ -24,13 +25,7 @@ enum { PROBE_BYTES = 16 << 20 };
 
 static bool read_step(void *user, uint64_t at, uint64_t n) {
     const clt_packed *p = user;
-    for (uint64_t done = 0; done < n;) {
-        ssize_t got = pread(p->fd, p->pages + at + done, (size_t)(n - done), (off_t)(p->head.offset + at + done));
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) return false;
-        done += (uint64_t)got;
-    }
-    return true;
+    return clt_read_at(p->fd, p->pages + at, (size_t)n, p->head.offset + at);
 }
 
 /* Announces the whole step behind this one: a cold copy is read in large pieces. */

@@ -6,7 +6,6 @@
  *
  * All integers are little-endian. The weights begin at the next multiple of a huge page and end with the file. */
 #include "hub/packed_head.h"
-#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -75,18 +74,6 @@ void clt_packed_head_free(clt_packed_head *h) {
     h->slice = NULL;
 }
 
-static bool read_at(int fd, void *dst, size_t n, uint64_t at) {
-    for (char *to = dst; n > 0;) {
-        ssize_t got = pread(fd, to, n, (off_t)at);
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) return false;
-        to += got;
-        at += (uint64_t)got;
-        n -= (size_t)got;
-    }
-    return true;
-}
-
 static clt_status damaged(const char *path, const char *what, clt_err *err) {
     return clt_fail(err, CLT_E_FILE, "%s: damaged packed copy: %s", path, what);
 }
@@ -128,12 +115,12 @@ clt_status clt_packed_head_read(int fd, const char *path, clt_packed_head *out, 
     struct stat st;
     *out = (clt_packed_head){0};
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) return damaged(path, "not a regular file", err);
-    if (st.st_size < FIXED_BYTES || !read_at(fd, fixed, sizeof fixed, 0)) return damaged(path, "its header is cut off", err);
+    if (st.st_size < FIXED_BYTES || !clt_read_at(fd, fixed, sizeof fixed, 0)) return damaged(path, "its header is cut off", err);
     clt_status status = check_fixed(fixed, (uint64_t)st.st_size, path, &all, err);
     if (status != CLT_OK) return status;
     uint8_t *head = clt_alloc((size_t)all);
     if (!head) return clt_fail_memory(err, path, all);
-    if (!read_at(fd, head, (size_t)all, 0) || memcmp(head, fixed, sizeof fixed) != 0)
+    if (!clt_read_at(fd, head, (size_t)all, 0) || memcmp(head, fixed, sizeof fixed) != 0)
         status = damaged(path, "its header cannot be read", err);
     else if (clt_hash_bulk(head, (size_t)all - 8, VERSION) != get(head + all - 8))
         status = damaged(path, "the checksum of its header is wrong", err);

@@ -4,6 +4,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,6 +138,34 @@ static void test_list_is_sorted_and_fails_cleanly(void **state) {
     }
 }
 
+static void test_ends_with(void **state) {
+    (void)state;
+    assert_true(clt_ends_with("a.gguf", ".gguf"));
+    assert_true(clt_ends_with(".gguf", ".gguf"));
+    assert_true(clt_ends_with("a", ""));
+    assert_false(clt_ends_with("gguf", ".gguf"));
+    assert_false(clt_ends_with("a.gguf.part", ".gguf"));
+}
+
+static void test_read_at_is_exact(void **state) {
+    (void)state;
+    clt_err err;
+    char got[8] = "-------";
+    const char *path = in_folder("positions");
+    assert_int_equal(clt_write_file_atomic(path, "0123456789", 10, false, &err), CLT_OK);
+    int fd = open(path, O_RDONLY);
+    assert_true(clt_read_at(fd, got, 4, 6));
+    assert_memory_equal(got, "6789---", 7);
+    assert_true(clt_read_at(fd, got, 0, 99));
+    errno = 7;
+    assert_false(clt_read_at(fd, got, 4, 7)); /* ends before */
+    assert_int_equal(errno, 0);
+    close(fd);
+    assert_false(clt_read_at(fd, got, 1, 0));
+    assert_int_equal(errno, EBADF);
+    unlink(path);
+}
+
 static void test_home(void **state) {
     (void)state;
     clt_err err;
@@ -163,6 +193,8 @@ int main(void) {
         cmocka_unit_test(test_failures_name_the_path),
         cmocka_unit_test(test_read_survives_failed_allocation),
         cmocka_unit_test(test_list_is_sorted_and_fails_cleanly),
+        cmocka_unit_test(test_ends_with),
+        cmocka_unit_test(test_read_at_is_exact),
         cmocka_unit_test(test_home),
     };
     return cmocka_run_group_tests(tests, make_folder, drop_folder);
