@@ -9,10 +9,12 @@
 
 static char root[64];
 
-void fake_root_begin(void) {
+int fake_root_begin(void **state) {
+    (void)state;
     strcpy(root, "/tmp/culet-root-XXXXXX");
     if (!mkdtemp(root)) abort();
     clt_sysfile_set_root(root);
+    return 0;
 }
 
 void fake_root_put(const char *path, const char *text) {
@@ -31,7 +33,9 @@ static int remove_one(const char *path, const struct stat *st, int kind, struct 
     return remove(path);
 }
 
-void fake_root_end(void) {
+int fake_root_end(void **state) {
+    (void)state;
     clt_sysfile_set_root(NULL);
     nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    return 0;
 }

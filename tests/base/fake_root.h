@@ -2,8 +2,8 @@
 #ifndef TESTS_BASE_FAKE_ROOT_H
 #define TESTS_BASE_FAKE_ROOT_H
 
-void fake_root_begin(void);                              /* an empty one, in use from now on */
+int fake_root_begin(void **state);                       /* an empty one, in use from now on; returns 0, as cmocka wants */
 void fake_root_put(const char *path, const char *text);  /* a file and its folders */
-void fake_root_end(void);                                /* removes it; the system's own root is in use again */
+int fake_root_end(void **state);                         /* removes it; the system's own root is in use again */
 
 #endif

@@ -8,18 +8,6 @@
 #include "base/cgroup.h"
 #include "base/fake_root.h"
 
-static int begin(void **state) {
-    (void)state;
-    fake_root_begin();
-    return 0;
-}
-
-static int end(void **state) {
-    (void)state;
-    fake_root_end();
-    return 0;
-}
-
 static void collect(void *user, const clt_cgroup *g) {
     char *seen = user;
     strcat(strcat(strcat(strcat(seen, g->folder), "="), g->name), ";");
@@ -92,10 +80,10 @@ static void test_foreign_forms(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_host_v2, begin, end),
-        cmocka_unit_test_setup_teardown(test_container_v1, begin, end),
-        cmocka_unit_test_setup_teardown(test_outside, begin, end),
-        cmocka_unit_test_setup_teardown(test_foreign_forms, begin, end),
+        cmocka_unit_test_setup_teardown(test_host_v2, fake_root_begin, fake_root_end),
+        cmocka_unit_test_setup_teardown(test_container_v1, fake_root_begin, fake_root_end),
+        cmocka_unit_test_setup_teardown(test_outside, fake_root_begin, fake_root_end),
+        cmocka_unit_test_setup_teardown(test_foreign_forms, fake_root_begin, fake_root_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,18 +11,6 @@
 #include "base/fake_root.h"
 #include "base/os.h"
 
-static int begin(void **state) {
-    (void)state;
-    fake_root_begin();
-    return 0;
-}
-
-static int end(void **state) {
-    (void)state;
-    fake_root_end();
-    return 0;
-}
-
 static void cpus(int online, const char *allowed) {
     char text[64];
     snprintf(text, sizeof text, "Name:\tx\nCpus_allowed:\tff\nCpus_allowed_list:\t%s\n", allowed);
@@ -185,11 +173,11 @@ static void test_here(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_hyperthreads, begin, end),
-        cmocka_unit_test_setup_teardown(test_two_kinds, begin, end),
-        cmocka_unit_test_setup_teardown(test_within, begin, end),
-        cmocka_unit_test_setup_teardown(test_quota_v2, begin, end),
-        cmocka_unit_test_setup_teardown(test_quota_v1, begin, end),
+        cmocka_unit_test_setup_teardown(test_hyperthreads, fake_root_begin, fake_root_end),
+        cmocka_unit_test_setup_teardown(test_two_kinds, fake_root_begin, fake_root_end),
+        cmocka_unit_test_setup_teardown(test_within, fake_root_begin, fake_root_end),
+        cmocka_unit_test_setup_teardown(test_quota_v2, fake_root_begin, fake_root_end),
+        cmocka_unit_test_setup_teardown(test_quota_v1, fake_root_begin, fake_root_end),
         cmocka_unit_test(test_masks),
         cmocka_unit_test(test_here),
     };

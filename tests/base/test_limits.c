@@ -13,16 +13,9 @@
 #define MIB (UINT64_C(1) << 20)
 
 static int begin(void **state) {
-    (void)state;
-    fake_root_begin();
+    fake_root_begin(state);
     fake_root_put("/proc/meminfo", "MemTotal: 8388608 kB\nMemFree: 1024 kB\nMemAvailable: 4194304 kB\n"
                   "CommitLimit: 3145728 kB\nCommitted_AS: 2097152 kB\n");
-    return 0;
-}
-
-static int end(void **state) {
-    (void)state;
-    fake_root_end();
     return 0;
 }
 
@@ -123,12 +116,12 @@ static void test_ulimits(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_machine, begin, end),
-        cmocka_unit_test_setup_teardown(test_nothing_says, begin, end),
-        cmocka_unit_test_setup_teardown(test_group_v2, begin, end),
-        cmocka_unit_test_setup_teardown(test_ancestors, begin, end),
-        cmocka_unit_test_setup_teardown(test_group_v1, begin, end),
-        cmocka_unit_test_setup_teardown(test_ulimits, begin, end),
+        cmocka_unit_test_setup_teardown(test_machine, begin, fake_root_end),
+        cmocka_unit_test_setup_teardown(test_nothing_says, begin, fake_root_end),
+        cmocka_unit_test_setup_teardown(test_group_v2, begin, fake_root_end),
+        cmocka_unit_test_setup_teardown(test_ancestors, begin, fake_root_end),
+        cmocka_unit_test_setup_teardown(test_group_v1, begin, fake_root_end),
+        cmocka_unit_test_setup_teardown(test_ulimits, begin, fake_root_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

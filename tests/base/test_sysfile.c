@@ -8,18 +8,6 @@
 #include "base/fake_root.h"
 #include "base/sysfile.h"
 
-static int begin(void **state) {
-    (void)state;
-    fake_root_begin();
-    return 0;
-}
-
-static int end(void **state) {
-    (void)state;
-    fake_root_end();
-    return 0;
-}
-
 static void test_numbers(void **state) {
     (void)state;
     static const struct { const char *text; bool ok; uint64_t value; } cases[] = {
@@ -69,9 +57,9 @@ static void test_lines(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_numbers, begin, end),
-        cmocka_unit_test_setup_teardown(test_fields, begin, end),
-        cmocka_unit_test_setup_teardown(test_lines, begin, end),
+        cmocka_unit_test_setup_teardown(test_numbers, fake_root_begin, fake_root_end),
+        cmocka_unit_test_setup_teardown(test_fields, fake_root_begin, fake_root_end),
+        cmocka_unit_test_setup_teardown(test_lines, fake_root_begin, fake_root_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
