@@ -27,10 +27,10 @@ void clt_attn_chunk_neon(clt_kv_types t, int64_t head_dim, const clt_kv_chunk *c
 void clt_attn_merge_neon(int64_t head_dim, float *m, float *l, float *o, float m2, float l2, const float *o2);
 void clt_attn_finish_neon(int64_t head_dim, float l, float *o);
 
-/* The part of a merge that is one number per query: updates m and l, and says what is to be done with o:
- * nothing, o = o2, or o = fma(o2, take, o * keep). */
-typedef enum clt_merge_kind { CLT_MERGE_NOTHING, CLT_MERGE_COPY, CLT_MERGE_BOTH } clt_merge_kind;
-clt_merge_kind clt_attn_merge_weights(float *m, float *l, float m2, float l2, float *keep, float *take);
+/* What a merge is but for its long loop: updates m and l, and copies o2 if it is the first partial. True: what is left to do
+ * is o = fma(o2, take, o * keep). */
+bool clt_attn_merge_begin(int64_t head_dim, float *m, float *l, float *o, float m2, float l2, const float *o2, float *keep,
+                          float *take);
 
 /* ---- the blocked form: attn_tiles.c cuts a chunk into tiles and calls these, one set per level ---- */
 enum {

@@ -189,10 +189,7 @@ void clt_attn_chunk_avx2(clt_kv_types t, int64_t head_dim, const clt_kv_chunk *c
 
 void clt_attn_merge_avx2(int64_t head_dim, float *m, float *l, float *o, float m2, float l2, const float *o2) {
     float keep, take;
-    clt_merge_kind kind = clt_attn_merge_weights(m, l, m2, l2, &keep, &take);
-    if (kind == CLT_MERGE_COPY)
-        memcpy(o, o2, (size_t)head_dim * sizeof *o);
-    if (kind != CLT_MERGE_BOTH)
+    if (!clt_attn_merge_begin(head_dim, m, l, o, m2, l2, o2, &keep, &take))
         return;
     const __m256 kept = _mm256_set1_ps(keep), taken = _mm256_set1_ps(take);
     int64_t d = 0;

@@ -1,6 +1,5 @@
 /* Attention over one chunk, 16 lanes: the inner loops that attn_tiles.c calls. Same bits as attn_scalar.c. */
 #include <immintrin.h>
-#include <string.h>
 #include "kernels/attn.h"
 #include "kernels/internal.h"
 #include "kernels/lanes_avx512.h"
@@ -168,10 +167,7 @@ void clt_attn_chunk_avx512(clt_kv_types t, int64_t head_dim, const clt_kv_chunk 
 
 void clt_attn_merge_avx512(int64_t head_dim, float *m, float *l, float *o, float m2, float l2, const float *o2) {
     float keep, take;
-    clt_merge_kind kind = clt_attn_merge_weights(m, l, m2, l2, &keep, &take);
-    if (kind == CLT_MERGE_COPY)
-        memcpy(o, o2, (size_t)head_dim * sizeof *o);
-    if (kind != CLT_MERGE_BOTH)
+    if (!clt_attn_merge_begin(head_dim, m, l, o, m2, l2, o2, &keep, &take))
         return;
     const __m512 kept = _mm512_set1_ps(keep), taken = _mm512_set1_ps(take);
     for (int64_t d = 0; d < head_dim; d += 16) {

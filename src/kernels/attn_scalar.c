@@ -148,29 +148,30 @@ void clt_attn_chunk_scalar(clt_kv_types t, int64_t head_dim, const clt_kv_chunk 
     }
 }
 
-clt_merge_kind clt_attn_merge_weights(float *m, float *l, float m2, float l2, float *keep, float *take) {
+bool clt_attn_merge_begin(int64_t head_dim, float *m, float *l, float *o, float m2, float l2, const float *o2, float *keep,
+                          float *take) {
     const float none = -__builtin_inff();
     if (m2 == none)
-        return CLT_MERGE_NOTHING;
+        return false;
     if (*m == none) {
         *m = m2;
         *l = l2;
-        return CLT_MERGE_COPY;
+        memcpy(o, o2, (size_t)head_dim * sizeof *o);
+        return false;
     }
     float top = m2 > *m ? m2 : *m;
     *keep = clt_exp(*m - top);
     *take = clt_exp(m2 - top);
     *l = clt_fma(l2, *take, *l * *keep);
     *m = top;
-    return CLT_MERGE_BOTH;
+    return true;
 }
 
 void clt_attn_merge_scalar(int64_t head_dim, float *m, float *l, float *o, float m2, float l2, const float *o2) {
     float keep, take;
-    clt_merge_kind kind = clt_attn_merge_weights(m, l, m2, l2, &keep, &take);
-    if (kind == CLT_MERGE_COPY)
-        memcpy(o, o2, (size_t)head_dim * sizeof *o);
-    for (int64_t d = 0; kind == CLT_MERGE_BOTH && d < head_dim; d++)
+    if (!clt_attn_merge_begin(head_dim, m, l, o, m2, l2, o2, &keep, &take))
+        return;
+    for (int64_t d = 0; d < head_dim; d++)
         o[d] = clt_fma(o2[d], take, o[d] * keep);
 }
 
