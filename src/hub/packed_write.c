@@ -14,11 +14,6 @@
 #include "base/random.h"
 #include "hub/packed_head.h"
 
-static bool ends_with(const char *s, const char *end) {
-    size_t n = strlen(s), m = strlen(end);
-    return n >= m && strcmp(s + n - m, end) == 0;
-}
-
 /* Also the folders above, as far as they are missing. */
 static clt_status make_folder(char *path, clt_err *err) {
     for (char *slash = path; (slash = strchr(slash + 1, '/'));) {
@@ -39,7 +34,7 @@ static void sweep(const char *folder) {
     for (size_t i = 0; i < n; i++) {
         clt_buf_reset(&path);
         clt_buf_printf(&path, "%s/%s", folder, names[i]);
-        bool is_temp = ends_with(names[i], CLT_PACKED_TEMP) && !path.failed;
+        bool is_temp = clt_ends_with(names[i], CLT_PACKED_TEMP) && !path.failed;
         int fd = is_temp ? open(path.data, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
         if (fd >= 0) {
             if (flock(fd, LOCK_EX | LOCK_NB) == 0) unlink(path.data);
@@ -90,36 +85,57 @@ static void sync_folder(const char *folder) {
     close(fd);
 }
 
-static clt_status write_as(const char *temp, const char *path, const clt_packed_head *h, const uint8_t *data, clt_err *err) {
-    int fd = open(temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd < 0) return clt_fail(err, CLT_E_FAILED, "%s: cannot write: %s", temp, strerror(errno));
-    flock(fd, LOCK_EX | LOCK_NB); /* without locks another writer may sweep it away; then the rename fails cleanly */
-    clt_status status = fill(fd, temp, h, data, err);
-    if (status == CLT_OK && rename(temp, path) != 0)
+/* A file that is there but not yet locked looks like one that a dead writer left, and another writer may just be sweeping it
+ * away: then that one holds the lock, or the name is gone. Where there are no locks at all, nobody sweeps. */
+static bool is_ours(int fd, const char *temp) {
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
+    return access(temp, F_OK) == 0;
+}
+
+/* Opens a temporary file beside `path` that no other writer will sweep away; its name goes to `temp`. */
+static clt_status open_temp(const char *path, clt_buf *temp, int *out, clt_err *err) {
+    for (;;) {
+        clt_buf_reset(temp);
+        clt_buf_printf(temp, "%s.%08llx" CLT_PACKED_TEMP, path, (unsigned long long)clt_random_entropy() & 0xFFFFFFFF);
+        if (temp->failed) return clt_fail_memory(err, "packed copy", strlen(path));
+        int fd = open(temp->data, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd < 0) return clt_fail(err, CLT_E_FAILED, "%s: cannot write: %s", temp->data, strerror(errno));
+        if (is_ours(fd, temp->data)) {
+            *out = fd;
+            return CLT_OK;
+        }
+        close(fd);
+    }
+}
+
+static clt_status write_whole(const char *path, const clt_packed_head *h, const uint8_t *data, clt_err *err) {
+    clt_buf temp = {0};
+    int fd = -1;
+    clt_status status = open_temp(path, &temp, &fd, err);
+    if (status == CLT_OK) status = fill(fd, temp.data, h, data, err);
+    if (status == CLT_OK && rename(temp.data, path) != 0)
         status = clt_fail(err, CLT_E_FAILED, "%s: cannot write: %s", path, strerror(errno));
-    if (status != CLT_OK) unlink(temp);
-    close(fd);
+    if (fd >= 0) {
+        if (status != CLT_OK) unlink(temp.data);
+        close(fd);
+    }
+    clt_buf_free(&temp);
     return status;
 }
 
 clt_status clt_packed_write(const clt_packed_key *key, const char *model, const uint8_t *data, clt_pool *pool, clt_buf *path,
                             clt_err *err) {
-    clt_buf folder = {0}, final = {0}, temp = {0};
+    clt_buf folder = {0}, final = {0};
     clt_packed_head h = {0};
     clt_status status = clt_packed_place(NULL, &folder, err);
     if (status == CLT_OK) status = clt_packed_place(key, &final, err);
     if (status == CLT_OK) status = make_folder(folder.data, err);
-    if (status == CLT_OK) {
-        sweep(folder.data);
-        clt_buf_printf(&temp, "%s.%08llx" CLT_PACKED_TEMP, final.data,
-                       (unsigned long long)clt_random_entropy() & 0xFFFFFFFF);
-        status = temp.failed ? clt_fail_memory(err, "packed copy", final.len) : CLT_OK;
-    }
+    if (status == CLT_OK) sweep(folder.data);
     if (status == CLT_OK) status = clt_packed_head_make(key, model, &h, err);
     if (status == CLT_OK) status = check_space(folder.data, h.offset + key->bytes, err);
     if (status == CLT_OK) {
         clt_packed_sum(&(clt_packed_sums){.data = data, .bytes = key->bytes, .sum = h.slice}, pool);
-        status = write_as(temp.data, final.data, &h, data, err);
+        status = write_whole(final.data, &h, data, err);
     }
     if (status == CLT_OK) {
         sync_folder(folder.data);
@@ -129,7 +145,6 @@ clt_status clt_packed_write(const clt_packed_key *key, const char *model, const 
     clt_packed_head_free(&h);
     clt_buf_free(&folder);
     clt_buf_free(&final);
-    clt_buf_free(&temp);
     return status;
 }
 
@@ -162,7 +177,7 @@ clt_status clt_packed_each(void (*fn)(void *user, const clt_packed_entry *e), vo
     clt_status status = clt_packed_place(NULL, &folder, err);
     if (status == CLT_OK && clt_is_dir(folder.data)) status = clt_list_dir(folder.data, &names, &n, err);
     for (size_t i = 0; i < n; i++) {
-        if (status == CLT_OK && ends_with(names[i], CLT_PACKED_END)) {
+        if (status == CLT_OK && clt_ends_with(names[i], CLT_PACKED_END)) {
             clt_buf_reset(&path);
             clt_buf_printf(&path, "%s/%s", folder.data, names[i]);
             status = path.failed ? clt_fail_memory(err, names[i], strlen(names[i]))
