@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "base/os.h"
 
-enum { SAMPLES = 256, SAMPLE_BYTES = 64 << 10, BLOCK_BYTES = 4 << 20 };
+enum { COLD_SHARE = 20 /* one part in so many may stay in the cache */, SAMPLES = 256, SAMPLE_BYTES = 64 << 10, BLOCK_BYTES = 4 << 20 };
 
 static clt_status add_file(cli_files *f, const char *path, clt_err *err) {
     struct stat st;
@@ -174,9 +174,9 @@ static uint64_t cached_bytes(int fd, uint64_t size) {
     return held < size ? held : size;
 }
 
-bool cli_files_drop_cache(const cli_files *f, uint64_t *kept) {
+bool cli_files_make_cold(const cli_files *f) {
     bool ok = true;
-    *kept = 0;
+    uint64_t kept = 0;
     for (size_t i = 0; i < f->n; i++) {
         struct stat st;
         int fd = open(f->paths[i], O_RDONLY | O_CLOEXEC);
@@ -185,13 +185,13 @@ bool cli_files_drop_cache(const cli_files *f, uint64_t *kept) {
         } else {
             fdatasync(fd); /* pages that are not on the disk yet cannot be dropped */
             ok &= !posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-            *kept += cached_bytes(fd, (uint64_t)st.st_size);
+            kept += cached_bytes(fd, (uint64_t)st.st_size);
         }
         if (fd >= 0) {
             close(fd);
         }
     }
-    return ok;
+    return ok && kept <= f->bytes / COLD_SHARE;
 }
 
 clt_status cli_files_read(const cli_files *f, uint64_t most_bytes, double *ms, clt_err *err) {

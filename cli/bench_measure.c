@@ -115,12 +115,6 @@ static int load_text(cli_bench_run *b, double *v) {
     return code;
 }
 
-/* Drops the files from the page cache. False if so much stayed that nothing would be cold. */
-static bool make_cold(const cli_files *files) {
-    uint64_t kept;
-    return cli_files_drop_cache(files, &kept) && kept <= files->bytes / 20;
-}
-
 static int load_cold(cli_bench_run *b, int threads, const cli_files *files, double *v, double *disk) {
     size_t n = (size_t)b->args->repetitions;
     double read_bytes = 0, last_read;
@@ -131,10 +125,10 @@ static int load_cold(cli_bench_run *b, int threads, const cli_files *files, doub
     bool cold = true;
     for (size_t i = 0; i < n && !code && cold; i++) {
         cli_progress("load cold", (double)i / (double)n);
-        cold = make_cold(files);
+        cold = cli_files_make_cold(files);
         code = cold ? load_once(b, threads, &v[i], &last_read, &used) : 0;
         read_bytes = fmax(read_bytes, last_read = cold && !code ? last_read : 0);
-        if (!code && cold && (cold = make_cold(files))) {
+        if (!code && cold && (cold = cli_files_make_cold(files))) {
             uint64_t bytes = last_read > 0 ? (uint64_t)last_read : files->bytes;
             code = cli_files_read(files, bytes, &disk[i], &err) ? cli_fail(&err) : 0;
         }

@@ -72,9 +72,8 @@ static int loads(cli_bench_run *b, ours *o) {
         code = load_once(b, &v[0]); /* brings the file into the page cache */
     }
     for (size_t i = 0; i < n && !code; i++) {
-        uint64_t kept;
         code = load_once(b, &v[i]);
-        if (!code && cli_files_drop_cache(&files, &kept) && kept <= files.bytes / 20) {
+        if (!code && cli_files_make_cold(&files)) {
             code = load_once(b, &v[n + n_cold++]);
         }
     }
