@@ -69,6 +69,8 @@ typedef struct culet_engine_params {
     const struct culet_session_params *plan;
     int plan_sessions;
     bool skip_memory_check;         /* never refuse by what is free: for systems that state it wrongly */
+    const char *mmproj;             /* the vision file (llama.cpp's mmproj, pictures and sound); NULL = what the model's folder
+                                     * holds, or the folder's own towers; "" = none */
     const char *chat_template_file; /* overrides the model's own template; NULL = none */
     void (*log)(void *user, const char *line); /* warnings, one line each, no newline; NULL = dropped */
     void (*note)(void *user, const char *line); /* what was done unasked or on request: packed copies; NULL = dropped */
@@ -114,6 +116,10 @@ typedef struct culet_model_info {
     double load_ms;
     uint64_t file_bytes, weight_bytes /* packed */, parameters;
     const char *packed_path;        /* the packed copy in use, or NULL */
+    const char *vision_path, *audio_path; /* the file or folder with the tower, or NULL: the model cannot see (hear) */
+    const char *vision_kind, *audio_kind; /* "encoder", "unified"; "conformer", "unified"; or "" */
+    int image_tokens;               /* default budget of a picture */
+    double audio_limit_seconds;     /* longest clip; 0 = only the context limits it */
 } culet_model_info;
 
 /* Opens and checks a model. The engine is immutable afterwards. */
@@ -189,6 +195,52 @@ culet_status culet_render_text(const culet_engine *e, const char *request_json, 
                                culet_error *err);
 void culet_prompt_free(culet_prompt *p);
 
+/* ---------------------------------------------------------------- pictures and sound */
+
+/* What a model makes of one picture, sound or video: soft tokens, rows of its width that take the place of embeddings.
+ * Immutable, counted, and free of the session: any number of threads and sessions of its engine may share it. */
+typedef struct culet_media culet_media;
+typedef enum culet_media_kind { CULET_IMAGE, CULET_AUDIO, CULET_VIDEO } culet_media_kind;
+
+/* Exactly one of path, data and rgb. Formats are told by content: JPEG, PNG, WebP; wav, flac, ogg, mp3. */
+typedef struct culet_media_source {
+    culet_media_kind kind;          /* CULET_IMAGE or CULET_AUDIO */
+    const char *path;               /* a file */
+    const void *data; size_t n_bytes; /* the bytes of a file */
+    const uint8_t *rgb; int width, height; /* a picture that is decoded already: [height][width][3] */
+    const char *name;               /* for error texts; NULL = path, "image", "audio" */
+    int tokens;                     /* budget of a picture: 70, 140, 280, 560, 1120; 0 = the model's default */
+} culet_media_source;
+
+typedef struct culet_media_info {
+    culet_media_kind kind;
+    size_t tokens;                  /* soft tokens; of a video: of all its frames */
+    size_t frames;                  /* of a video, else 1 */
+    int width, height;              /* of the picture as it was given */
+    int resized_width, resized_height;
+    double seconds;                 /* of the sound */
+    double decode_ms, encode_ms;    /* encode_ms: 0 if `cached` */
+    bool cached;                    /* its soft tokens were at hand: same picture or sound, same budget */
+} culet_media_info;
+
+/* CULET_UNSUPPORTED: the model cannot see (hear), or has no vision file; CULET_FAILED: damaged or unusable data. The tower is
+ * loaded with the first picture (sound). Another thread may call culet_media_cancel on the engine: CULET_CANCELLED. */
+culet_status culet_media_encode(culet_engine *e, const culet_media_source *source, culet_media **out, culet_error *err);
+/* Frames (CULET_IMAGE, in order) become one video; seconds[i] = where frame i lies. Keeps its own hold on the frames. */
+culet_status culet_media_video(culet_engine *e, culet_media *const *frames, const double *seconds, size_t n,
+                               culet_media **out, culet_error *err);
+const culet_media_info *culet_media_get_info(const culet_media *m);
+culet_media *culet_media_keep(culet_media *m); /* one more holder */
+void culet_media_free(culet_media *m);         /* one holder less; NULL is fine */
+/* Ends running encodes of the engine soon. May be called from a signal handler. */
+void culet_media_cancel(culet_engine *e);
+
+/* A prompt of ids in which pictures, sounds and videos have one placeholder each (as culet_render leaves it), or stand as
+ * complete spans begin, n placeholders, end -> the same with complete spans. The k-th of them takes media[k]. CULET_USAGE:
+ * another number of media than of places, another kind, a span of another length: both numbers are named. */
+culet_status culet_media_expand(const culet_engine *e, const int32_t *ids, size_t n, culet_media *const *media,
+                                size_t n_media, int32_t **out, size_t *n_out, culet_error *err);
+
 /* ---------------------------------------------------------------- session */
 
 typedef struct culet_session culet_session;
@@ -196,6 +248,8 @@ typedef struct culet_session_params {
     int context;                    /* tokens; 0 = min(model limit, 8192) */
     int batch, ubatch;              /* tokens per pass; 0 = 2048 / 512. Results do not depend on them. */
     culet_kv_type kv_k, kv_v;       /* zero-initialised means f32: use culet_session_defaults */
+    int image_tokens;               /* largest picture that is to pass whole, where tokens of a picture see each other; 0 =
+                                     * the model's default budget. Larger ones are refused (CULET_USAGE). */
 } culet_session_params;
 void culet_session_defaults(culet_session_params *p); /* context 0, batch 0, KV f16 */
 
@@ -209,6 +263,11 @@ const int32_t *culet_session_tokens(const culet_session *s, size_t *n);
  * the logits of the last token ready. *reused (may be NULL) = tokens not evaluated again. CULET_CONTEXT if n exceeds the
  * context; CULET_CANCELLED after culet_session_cancel (the timeline then holds what was evaluated). */
 culet_status culet_session_sync(culet_session *s, const int32_t *ids, size_t n, size_t *reused, culet_error *err);
+/* The same with pictures and sounds: ids as culet_media_expand makes them, the k-th span of placeholders takes media[k]. Two
+ * prompts are equal only as far as ids and media are. The session keeps its own hold on the media. Rows of a placeholder
+ * without media are embeddings of the placeholder itself. */
+culet_status culet_session_sync_media(culet_session *s, const int32_t *ids, size_t n, culet_media *const *media,
+                                      size_t n_media, size_t *reused, culet_error *err);
 /* Appends and evaluates ids; logits of the last are ready afterwards. n >= 1. */
 culet_status culet_session_extend(culet_session *s, const int32_t *ids, size_t n, culet_error *err);
 /* Cuts the timeline to its first n tokens. What sliding layers no longer hold is evaluated again at the next sync or extend,
@@ -224,6 +283,9 @@ const float *culet_session_logits(const culet_session *s);
 /* Like sync from an empty timeline, and hands the logits [V] of every row to fn in order; false from fn cancels. */
 culet_status culet_session_logits_all(culet_session *s, const int32_t *ids, size_t n,
                                       bool (*fn)(void *user, size_t row, const float *logits), void *user, culet_error *err);
+culet_status culet_session_logits_all_media(culet_session *s, const int32_t *ids, size_t n, culet_media *const *media,
+                                            size_t n_media, bool (*fn)(void *user, size_t row, const float *logits),
+                                            void *user, culet_error *err);
 /* Asks a running sync, extend, logits_all or generate to stop soon. The only session call that another thread or a signal
  * handler may make. */
 void culet_session_cancel(culet_session *s);
@@ -243,6 +305,7 @@ typedef enum culet_delta { CULET_DELTA_CONTENT, CULET_DELTA_THOUGHT } culet_delt
 
 typedef struct culet_generate_params {
     const int32_t *prompt; size_t n_prompt;
+    culet_media *const *media; size_t n_media; /* of the prompt, as in culet_session_sync_media */
     int max_tokens;                 /* -1 = until an end id or the context is full */
     culet_sampling sampling;
     const char *const *stops; size_t n_stops; /* stop strings, matched in content; not part of the reply */
