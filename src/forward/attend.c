@@ -25,11 +25,16 @@ static int first_visible(const layer_ctx *c, int pos) {
     return c->window && pos - c->window + 1 > 0 ? pos - c->window + 1 : 0;
 }
 
+/* The first position that row r does not see: rows of a block see each other, but on sliding layers alone. */
+static int seen_end(const layer_ctx *c, int r) {
+    return c->window ? c->s->block_end[r] : c->s->pos[r] + 1;
+}
+
 /* Slots of a chunk that each query of rows [r0, r0 + rows) sees; queries of a row are neighbours. */
 static bool visible(const layer_ctx *c, int chunk, int r0, int rows, int *lo, int *hi) {
     bool any = false;
     for (int i = 0; i < rows; i++) {
-        int pos = c->s->pos[r0 + i], a = first_visible(c, pos) - chunk * CHUNK, b = pos + 1 - chunk * CHUNK;
+        int pos = c->s->pos[r0 + i], a = first_visible(c, pos) - chunk * CHUNK, b = seen_end(c, r0 + i) - chunk * CHUNK;
         a = a < 0 ? 0 : a > CHUNK ? CHUNK : a;
         b = b < a ? a : b > CHUNK ? CHUNK : b;
         for (int j = 0; j < c->per_kv; j++) lo[i * c->per_kv + j] = a, hi[i * c->per_kv + j] = b;
@@ -65,7 +70,7 @@ static void tile_task(void *ctx, int task, int thread) {
     float *m = s->softmax + (int64_t)thread * 4 * n_max, *l = m + n_max, *m2 = l + n_max, *l2 = m2 + n_max;
     gather(c, h, r0, rows, q);
     for (int i = 0; i < n_q; i++) m[i] = -INFINITY, l[i] = 0;
-    for (int chunk = first_visible(c, s->pos[r0]) / CHUNK; chunk <= s->pos[r0 + rows - 1] / CHUNK; chunk++) {
+    for (int chunk = first_visible(c, s->pos[r0]) / CHUNK; chunk <= (seen_end(c, r0 + rows - 1) - 1) / CHUNK; chunk++) {
         if (!visible(c, chunk, r0, rows, lo, hi)) continue;
         partial(c, chunk, h, q, n_q, lo, hi, m2, l2, o2);
         for (int i = 0; i < n_q; i++) c->n->k->attn_merge(dh, &m[i], &l[i], o + i * dh, m2[i], l2[i], o2 + i * dh);
@@ -140,7 +145,7 @@ void clt_attend(clt_scratch *s, int l) {
         c.g = &s->group[g];
         int last = c.g->first + c.g->count - 1, tiles = (c.g->count + c.tile_rows - 1) / c.tile_rows;
         c.first_chunk = first_visible(&c, s->pos[c.g->first]) / CHUNK;
-        c.n_chunks = s->pos[last] / CHUNK - c.first_chunk + 1;
+        c.n_chunks = (seen_end(&c, last) - 1) / CHUNK - c.first_chunk + 1;
         bool few = tiles == 1 && c.g->count * lc->heads <= CLT_TILE_QUERIES && lc->kv_heads < 2 * clt_pool_threads(n->pool);
         if (few && c.n_chunks > 1) attend_waves(&c);
         else clt_run_job(s, CLT_STAGE_ATTENTION, tile_task, &c, tiles * lc->kv_heads);

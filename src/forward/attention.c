@@ -65,7 +65,7 @@ void clt_keep_wanted(clt_scratch *s, const clt_row *rows) {
         for (int r = old.first; r < old.first + old.count; r++) {
             if (!rows[s->source[r]].want_logits) continue;
             memmove(s->x + n * d, s->x + r * d, (size_t)d * sizeof *s->x);
-            s->pos[n] = s->pos[r], s->source[n] = s->source[r], n++;
+            s->pos[n] = s->pos[r], s->source[n] = s->source[r], s->block_end[n] = s->block_end[r], n++;
         }
         if (n > first) s->group[groups++] = (clt_group){old.kv, first, n - first};
     }

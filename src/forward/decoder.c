@@ -1,6 +1,6 @@
 /* THE MAIN PATH: ids -> logits, one layer loop for the whole family.
  *
- *   x = E[id] * sqrt(D)                      embedding rows, straight from the file
+ *   x = E[id] * sqrt(D)                      embedding rows, straight from the file; or soft tokens as they are
  *   per-layer embeddings                     (E2B, E4B) ple.c
  *   for each layer:
  *       x += norm(attention(norm(x)))        attention.c, attend.c
@@ -10,6 +10,8 @@
  *   logits = softcap(E norm(x))
  *
  * T rows are active. Past the last layer that produces keys, only rows whose logits are wanted go on. */
+#include <string.h>
+
 #include "forward/internal.h"
 
 typedef struct pass { clt_scratch *s; const clt_row *rows; float *logits; int l; } pass;
@@ -21,8 +23,12 @@ static void embed_row(void *ctx, int r, int thread) {
     const clt_tensor *t = n->model->embed;
     int64_t d = n->config->width;
     float *x = p->s->x + r * d;
-    if (!clt_file_decode_row(n->model->file, t, p->rows[r].id, x)) atomic_store(&p->s->unread, true);
-    n->k->scale(x, n->config->embed_scale, x, d);
+    if (p->rows[r].soft) {
+        memcpy(x, p->rows[r].soft, (size_t)d * sizeof *x);
+    } else {
+        if (!clt_file_decode_row(n->model->file, t, p->rows[r].id, x)) atomic_store(&p->s->unread, true);
+        n->k->scale(x, n->config->embed_scale, x, d);
+    }
     clt_rope_angles((float)p->s->pos[r], n->freq_sliding, n->pairs_sliding,
                     p->s->cs_sliding + (int64_t)r * 2 * n->pairs_sliding);
     clt_rope_angles((float)p->s->pos[r], n->freq_full, n->pairs_full, p->s->cs_full + (int64_t)r * 2 * n->pairs_full);
@@ -60,10 +66,17 @@ static clt_status begin(clt_scratch *s, const clt_row *rows, int n, clt_err *err
         clt_group *g = &s->group[s->n_groups - 1];
         s->source[r] = r;
         s->pos[r] = g->kv->length + g->count++;
+        s->block_end[r] = rows[r].block_end > s->pos[r] ? rows[r].block_end : s->pos[r] + 1;
         if (s->pos[r] >= g->kv->context)
             return clt_fail(err, CLT_E_CONTEXT, "context of %d tokens is full", g->kv->context);
     }
-    for (int g = 0; g < s->n_groups; g++) clt_kv_reserve(s->group[g].kv, s->group[g].kv->length + s->group[g].count);
+    for (int g = 0; g < s->n_groups; g++) {
+        const clt_group *gr = &s->group[g];
+        int end = gr->kv->length + gr->count, last = gr->first + gr->count - 1;
+        if (s->block_end[last] > end)
+            return clt_fail(err, CLT_E_USAGE, "a block that ends at position %d is cut off at %d", s->block_end[last], end);
+        clt_kv_reserve(gr->kv, end);
+    }
     return CLT_OK;
 }
 

@@ -61,6 +61,9 @@ typedef struct clt_row {
     clt_kv *kv;
     int32_t id;
     bool want_logits;
+    const float *soft; /* [D]: stands in for the scaled embedding of id (id then serves per-layer embeddings alone); or NULL */
+    int block_end;     /* rows of a block see each other on sliding layers: the position behind its last row, which must be
+                        * in the same batch; 0 = the row sees nothing behind itself */
 } clt_row;
 /* Evaluates n rows (1..max_rows) and appends them to their timelines. logits: [number of wanted rows][V] after softcap, in
  * row order. ids must be in [0, V). When *cancel (may be NULL) becomes nonzero the pass ends with CLT_E_CANCELLED between

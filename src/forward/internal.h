@@ -78,6 +78,7 @@ struct clt_scratch {
     int n, n_groups;
     atomic_bool unread;     /* a row of an embedding table could not be read */
     int *pos, *source;      /* [R] absolute position; index in the batch as it was given */
+    int *block_end;         /* [R] first position that the row does not see on sliding layers */
     clt_group *group;       /* [R] */
     /* numbers */
     float *x, *h;           /* [R][D] residual stream; branch */

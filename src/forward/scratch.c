@@ -42,7 +42,8 @@ static void lay_out(clt_scratch *s, const clt_config *c, int threads, cutter *m)
     int64_t fine = clt_padded(larger(larger(e.width, e.q), c->ple_dim)), inputs = larger(2 * R * fine, R * clt_padded(e.ffn));
     inputs = larger(inputs, xr * clt_padded(larger(e.width, e.expert_ffn)));
     s->tile_queries = (int)larger(CLT_TILE_QUERIES, e.group);
-    s->pos = cut(m, R, sizeof(int)), s->source = cut(m, R, sizeof(int)), s->group = cut(m, R, sizeof(clt_group));
+    s->pos = cut(m, R, sizeof(int)), s->source = cut(m, R, sizeof(int)), s->block_end = cut(m, R, sizeof(int));
+    s->group = cut(m, R, sizeof(clt_group));
     s->x = cut_floats(m, R * e.width), s->h = cut_floats(m, R * e.width);
     s->q = cut_floats(m, R * e.q), s->att = cut_floats(m, R * larger(e.q, e.width));
     s->k = cut_floats(m, R * e.kv), s->v = cut_floats(m, R * e.kv);

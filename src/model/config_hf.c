@@ -111,6 +111,7 @@ static void read_common(reader *r) {
                          "%s/config.json: key use_bidirectional_attention is set: an embedding model, "
                          "not one that makes text",
                          clt_file_path(r->m->file));
+    c->picture_blocks = is_string(both_ways, "vision");
     check_rope(r);
 }
 

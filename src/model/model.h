@@ -35,6 +35,7 @@ typedef struct clt_config {
     double rope_theta_sliding, rope_theta_full;
     int rope_pairs_full;           /* rotated pairs of a full layer's head: Dh/2, or a quarter of it (proportional rope) */
     float rope_divisor_full;       /* linear scaling of positions on full layers (Gemma 3 4B and up: 8), else 1 */
+    bool picture_blocks;           /* tokens of one picture see each other on sliding layers */
     int ple_dim;                   /* width of per-layer embeddings, 0 = none */
     int experts, experts_used, expert_ffn; /* 0 = dense */
     bool unified;                  /* the 12B: pictures and sound enter without an encoder */
