@@ -64,7 +64,7 @@ static clt_status read_prompt(run *r, culet_timings *t, clt_err *err) {
     double start = clt_now_ms();
     s->on_progress = r->p->on_progress;
     s->progress_user = r->p->user;
-    clt_status status = clt_session_sync(s, r->p->prompt, r->p->n_prompt, &t->cache_n, err);
+    clt_status status = clt_session_sync(s, r->p->prompt, r->p->n_prompt, r->p->media, r->p->n_media, &t->cache_n, err);
     s->on_progress = NULL;
     t->prompt_n = r->p->n_prompt - t->cache_n;
     t->prompt_ms = clt_now_ms() - start;

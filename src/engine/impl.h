@@ -4,7 +4,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include "base/pool.h"
+#include "base/turn.h"
 #include "culet.h"
+#include "engine/towers.h"
 #include "forward/forward.h"
 #include "hub/packed.h"
 #include "model/model.h"
@@ -26,12 +28,14 @@ struct culet_engine {
     bool has_chat;           /* false: a base model */
     int32_t end_ids[CLT_MAX_END_IDS], suppressed_ids[CLT_MAX_SUPPRESSED_IDS];
     clt_pool *pool;          /* these two only after CULET_OPEN_FULL */
+    const clt_kernels *kernels;
     clt_net *net;
     clt_packed *packed;      /* the copy that the net's weights lie in; NULL: they are the net's own */
     clt_profile *profile;    /* NULL until it was first asked for */
     bool profiling;
-    pthread_mutex_t busy;    /* the pool serves one pass at a time, whatever session it is for */
+    clt_turn busy;           /* the pool serves one pass, or one layer of a tower, at a time, whatever session it is for */
     bool has_busy;
+    clt_towers *towers;      /* what the model sees and hears with; NULL: opened for its text alone */
     uint64_t fingerprint[2]; /* of the model, for saved sessions */
     bool skip_memory_check;
     clt_pool_params placement; /* what the pool is, or would be, created with */
@@ -39,7 +43,8 @@ struct culet_engine {
 
 struct culet_session {
     culet_engine *engine;
-    int context, rows;       /* capacity in tokens; tokens per pass */
+    int context;             /* capacity in tokens */
+    int chunk, rows;         /* tokens per pass; the most of one pass, where a picture must pass whole */
     clt_type k_type, v_type;
     clt_kv *kv;              /* has evaluated the first clt_kv_length tokens */
     clt_scratch *scratch;
@@ -47,6 +52,7 @@ struct culet_session {
     clt_row *row;            /* [rows] */
     int32_t *ids;            /* [context]: the timeline */
     size_t n;                /* its length; what lies beyond clt_kv_length waits for evaluation */
+    clt_spans spans;         /* soft tokens within it */
     float *logits;           /* [V]: of token clt_kv_length - 1, if has_logits */
     bool has_logits;
     float *every;            /* [every_rows][V]: of all rows of a pass, where they are asked for */
@@ -96,15 +102,18 @@ clt_status clt_plan_check(const culet_engine *e, const clt_plan *plan, bool load
 clt_type clt_kv_type_of(culet_kv_type t); /* a value that is none: CLT_IQ4_XS, which no cache takes */
 /* Resolves zeros and checks ranges. */
 clt_status clt_session_settle(const culet_engine *e, const culet_session_params *p, culet_session_params *out, clt_err *err);
-clt_status clt_session_sync(culet_session *s, const int32_t *ids, size_t n, size_t *reused, clt_err *err);
+clt_status clt_session_sync(culet_session *s, const int32_t *ids, size_t n, culet_media *const *media, size_t n_media,
+                            size_t *reused, clt_err *err);
+/* Rows that one pass of such a session may have. p: settled. */
+int clt_session_rows(const culet_engine *e, const culet_session_params *p);
 /* Puts one id behind the timeline without evaluating it; the caller has checked that there is room. */
 void clt_session_append(culet_session *s, int32_t id);
 /* Tells a running profile what picking a token took. */
 void clt_session_profile_sampling(culet_session *s, double ms);
 /* Evaluates what waits, so that the logits of the last token are ready. */
 clt_status clt_session_catch_up(culet_session *s, clt_err *err);
-/* Gives the session another cache and timeline, of n <= context ids. Takes over kv; logits NULL = none. */
-void clt_session_adopt(culet_session *s, clt_kv *kv, const int32_t *ids, size_t n, const float *logits);
+/* Gives the session another cache and timeline, of n <= context ids. Takes over kv and spans; logits NULL = none. */
+void clt_session_adopt(culet_session *s, clt_kv *kv, const int32_t *ids, size_t n, clt_spans *spans, const float *logits);
 
 /* fingerprint.c: tells models apart by architecture, shapes, types and samples of their weights. */
 void clt_engine_fingerprint(culet_engine *e);

@@ -95,7 +95,7 @@ static clt_status check_memory(const culet_engine *e, const culet_engine_params 
     return status == CLT_OK ? clt_plan_check(e, &plan, false, err) : status;
 }
 
-static clt_status prepare(culet_engine *e, const culet_engine_params *p, const clt_kernels *kernels, clt_err *err) {
+static clt_status prepare(culet_engine *e, const culet_engine_params *p, clt_err *err) {
     clt_status status = check_memory(e, p, err);
     if (status == CLT_OK) status = clt_pool_create_with(&e->placement, &e->pool, err);
     if (status != CLT_OK) return status;
@@ -103,9 +103,9 @@ static clt_status prepare(culet_engine *e, const culet_engine_params *p, const c
     clt_engine_fingerprint(e);
     clt_engine_use_packed(e, p);
     if (e->packed)
-        status = clt_net_create_packed(&e->model, kernels, e->pool, clt_packed_data(e->packed), &e->net, err);
+        status = clt_net_create_packed(&e->model, e->kernels, e->pool, clt_packed_data(e->packed), &e->net, err);
     else
-        status = clt_net_create(&e->model, kernels, e->pool, p->progress, p->user, &e->net, err);
+        status = clt_net_create(&e->model, e->kernels, e->pool, p->progress, p->user, &e->net, err);
     if (status != CLT_OK) return status;
     e->info.weight_bytes = clt_net_bytes(e->net);
     if (p->pack_cache) clt_engine_pack_cache(e, p);
@@ -153,9 +153,11 @@ static clt_status open_all(culet_engine *e, const culet_engine_params *p, clt_er
     if (status == CLT_OK) status = read_vocab(e, p, err);
     if (status == CLT_OK) status = fill_format(e, err);
     if (status != CLT_OK) return status;
+    e->kernels = kernels;
     e->info.cpu_level = clt_cpu_level_name(kernels->level);
     fill_model_info(e);
-    return e->mode == CULET_OPEN_FULL ? prepare(e, p, kernels, err) : CLT_OK;
+    if (e->has_model) status = clt_towers_open(e, p, err);
+    return status == CLT_OK && e->mode == CULET_OPEN_FULL ? prepare(e, p, err) : status;
 }
 
 /* ---- public ---- */
@@ -170,7 +172,7 @@ culet_status culet_engine_open(const culet_engine_params *p, culet_engine **out,
     e->mode = p->mode;
     e->skip_memory_check = p->skip_memory_check;
     e->arena = clt_arena_create(4096);
-    e->has_busy = pthread_mutex_init(&e->busy, NULL) == 0;
+    e->has_busy = clt_turn_init(&e->busy);
     if (!e->arena || !e->has_busy) status = clt_fail_memory(&inner, "engine", 4096);
     else status = open_all(e, p, &inner);
     e->info.load_ms = clt_now_ms() - start;
@@ -181,6 +183,7 @@ culet_status culet_engine_open(const culet_engine_params *p, culet_engine **out,
 
 void culet_engine_close(culet_engine *e) {
     if (!e) return;
+    clt_towers_free(e->towers);
     clt_net_free(e->net);
     clt_packed_close(e->packed);
     clt_profile_free(e->profile);
@@ -189,7 +192,7 @@ void culet_engine_close(culet_engine *e) {
     clt_vocab_free(e->vocab);
     clt_file_close(e->file);
     clt_arena_free(e->arena);
-    if (e->has_busy) pthread_mutex_destroy(&e->busy);
+    if (e->has_busy) clt_turn_destroy(&e->busy);
     clt_free(e);
 }
 

@@ -32,9 +32,9 @@ void clt_engine_use_packed(culet_engine *e, const culet_engine_params *p) {
 static clt_status write_copy(culet_engine *e, clt_buf *path, clt_err *err) {
     clt_packed_key key = key_of(e);
     if (!e->net) return clt_fail(err, CLT_E_USAGE, "%s: opened without its weights: nothing to pack", e->info.path);
-    pthread_mutex_lock(&e->busy);
+    clt_turn_take(&e->busy);
     clt_status status = clt_packed_write(&key, e->info.path, clt_net_packed(e->net), e->pool, path, err);
-    pthread_mutex_unlock(&e->busy);
+    clt_turn_give(&e->busy);
     return status;
 }
 

@@ -29,7 +29,7 @@ static uint64_t norm_bytes(const clt_config *c) {
 /* What a session holds beside keys, values and working memory. */
 static uint64_t session_tables(const culet_engine *e, const culet_session_params *p) {
     uint64_t vocab = (uint64_t)e->model.config.vocab;
-    return (uint64_t)p->ubatch * sizeof(clt_row) + (uint64_t)p->context * sizeof(int32_t) +
+    return (uint64_t)clt_session_rows(e, p) * sizeof(clt_row) + (uint64_t)p->context * sizeof(int32_t) +
            vocab * (sizeof(float) + SAMPLER_BYTES_PER_ID);
 }
 
@@ -37,7 +37,8 @@ static void count_kv(const culet_engine *e, clt_plan *out) {
     const clt_config *c = &e->model.config;
     clt_type k = clt_kv_type_of(out->params.kv_k), v = clt_kv_type_of(out->params.kv_v);
     size_t chunks = ((size_t)out->params.context + CLT_ATTN_CHUNK - 1) / CLT_ATTN_CHUNK;
-    uint64_t full = 0, all = clt_kv_plan_bytes(&e->model, out->params.context, out->params.ubatch, k, v);
+    int rows = clt_session_rows(e, &out->params);
+    uint64_t full = 0, all = clt_kv_plan_bytes(&e->model, out->params.context, rows, k, v);
     for (int l = 0; l < c->layers; l++) {
         const clt_layer_config *lc = &c->layer[l];
         size_t chunk = clt_kv_chunk_bytes(k, lc->head_dim) + clt_kv_chunk_bytes(v, lc->head_dim);
@@ -58,7 +59,7 @@ clt_status clt_plan_make(const culet_engine *e, const culet_session_params *p, i
     out->sessions = sessions;
     out->threads = e->placement.threads;
     count_kv(e, out);
-    out->scratch = times(clt_scratch_plan_bytes(&e->model, out->params.ubatch, out->threads), (uint64_t)sessions);
+    out->scratch = times(clt_scratch_plan_bytes(&e->model, clt_session_rows(e, &out->params), out->threads), (uint64_t)sessions);
     out->weights = clt_net_plan_bytes(&e->model);
     out->vocabulary = clt_vocab_bytes(e->vocab);
     out->mapped = e->info.file_bytes;

@@ -3,7 +3,7 @@
  * A file is a header of 128 bytes, little-endian, and one zstd frame with its own checksum:
  *
  *   0   8  "CULETSES"                       64   8  bytes of keys and values
- *   8   4  version, 1                       72   8  bytes of the caller's document
+ *   8   4  version, 1; 2 with soft tokens   72   8  bytes of the caller's document
  *  12   4  bytes of the header, 128         80   8  bytes of the frame when unpacked
  *  16  16  fingerprint of the model         88   8  bytes of the frame
  *  32   4  type of keys   (GGUF number)     96   8  clt_hash64 of the frame, seed 1
@@ -11,7 +11,8 @@
  *  40   4  tokens in the timeline          120   8  clt_hash64 of the 120 bytes before, seed 2
  *  44   4  tokens evaluated
  *  48   4  logits that follow, V or 0      unpacked: ids (4 bytes each), logits (4 bytes each), keys and values, document
- *  52  12  zero
+ *  52   4  spans of soft tokens, S
+ *  56   8  bytes of S times (first, rows, kind: 4 bytes each) and then of the soft tokens, between logits and keys
  *
  * Hashes find damage, not malice: every length is checked against what this session can hold before anything is allocated,
  * and the session changes only after all of it has been read. */
@@ -45,15 +46,16 @@ culet_status culet_session_load(culet_session *s, const char *path, char **extra
 
 #else
 
-enum { HEADER = 128, HASHED = 120, VERSION = 1, FRAME_SEED = 1, HEADER_SEED = 2, ZSTD_LEVEL = 1 };
+enum { HEADER = 128, HASHED = 120, VERSION = 1, VERSION_SOFT = 2, SPAN_BYTES = 12 };
+enum { FRAME_SEED = 1, HEADER_SEED = 2, ZSTD_LEVEL = 1 };
 static const char magic[8] = {'C', 'U', 'L', 'E', 'T', 'S', 'E', 'S'};
 static const uint64_t max_extra = 256 << 20;
 
 /* The numbers of a header, after or before their trip through bytes. */
 typedef struct header {
     uint64_t fingerprint[2];
-    uint32_t k_type, v_type, tokens, evaluated, logits;
-    uint64_t kv_bytes, extra_bytes, content_bytes, frame_bytes, frame_hash;
+    uint32_t version, k_type, v_type, tokens, evaluated, logits, spans;
+    uint64_t soft_bytes, kv_bytes, extra_bytes, content_bytes, frame_bytes, frame_hash;
 } header;
 
 static void put32(uint8_t *to, uint32_t v) {
@@ -75,7 +77,7 @@ static uint64_t get64(const uint8_t *from) {
 static void write_header(const header *h, uint8_t to[HEADER]) {
     memset(to, 0, HEADER);
     memcpy(to, magic, sizeof magic);
-    put32(to + 8, VERSION);
+    put32(to + 8, h->version);
     put32(to + 12, HEADER);
     put64(to + 16, h->fingerprint[0]);
     put64(to + 24, h->fingerprint[1]);
@@ -84,6 +86,8 @@ static void write_header(const header *h, uint8_t to[HEADER]) {
     put32(to + 40, h->tokens);
     put32(to + 44, h->evaluated);
     put32(to + 48, h->logits);
+    put32(to + 52, h->spans);
+    put64(to + 56, h->soft_bytes);
     put64(to + 64, h->kv_bytes);
     put64(to + 72, h->extra_bytes);
     put64(to + 80, h->content_bytes);
@@ -93,6 +97,7 @@ static void write_header(const header *h, uint8_t to[HEADER]) {
 }
 
 static void read_header(const uint8_t *from, header *h) {
+    h->version = get32(from + 8);
     h->fingerprint[0] = get64(from + 16);
     h->fingerprint[1] = get64(from + 24);
     h->k_type = get32(from + 32);
@@ -100,6 +105,8 @@ static void read_header(const uint8_t *from, header *h) {
     h->tokens = get32(from + 40);
     h->evaluated = get32(from + 44);
     h->logits = get32(from + 48);
+    h->spans = get32(from + 52);
+    h->soft_bytes = get64(from + 56);
     h->kv_bytes = get64(from + 64);
     h->extra_bytes = get64(from + 72);
     h->content_bytes = get64(from + 80);
@@ -107,25 +114,54 @@ static void read_header(const uint8_t *from, header *h) {
     h->frame_hash = get64(from + 96);
 }
 
+/* Of the content; no overflow for counts below 2^32 and sizes that were checked. */
+static uint64_t sum_of_parts(const header *h) {
+    return 4 * ((uint64_t)h->tokens + h->logits) + h->soft_bytes + h->kv_bytes + h->extra_bytes;
+}
+
 /* ---- saving ---- */
 
 static void describe(const culet_session *s, size_t extra_len, header *h) {
     *h = (header){
+        .version = s->spans.n ? VERSION_SOFT : VERSION,
         .fingerprint = {s->engine->fingerprint[0], s->engine->fingerprint[1]},
         .k_type = (uint32_t)s->k_type, .v_type = (uint32_t)s->v_type,
         .tokens = (uint32_t)s->n, .evaluated = (uint32_t)clt_kv_length(s->kv),
         .logits = s->has_logits ? (uint32_t)s->engine->info.vocab : 0,
         .kv_bytes = clt_kv_export_bytes(s->kv), .extra_bytes = extra_len};
-    h->content_bytes = 4 * ((uint64_t)h->tokens + h->logits) + h->kv_bytes + h->extra_bytes;
+    h->spans = (uint32_t)s->spans.n;
+    for (size_t i = 0; i < s->spans.n; i++)
+        h->soft_bytes += SPAN_BYTES + 4 * s->spans.item[i].n * (uint64_t)s->engine->info.width;
+    h->content_bytes = sum_of_parts(h);
+}
+
+static uint8_t *put_floats(uint8_t *to, const float *x, size_t n) {
+    for (size_t i = 0; i < n; i++, to += 4) {
+        uint32_t bits;
+        memcpy(&bits, &x[i], sizeof bits);
+        put32(to, bits);
+    }
+    return to;
+}
+
+static uint8_t *put_spans(uint8_t *to, const culet_session *s) {
+    for (size_t i = 0; i < s->spans.n; i++, to += SPAN_BYTES) {
+        const clt_span *p = &s->spans.item[i];
+        put32(to, (uint32_t)p->first);
+        put32(to + 4, (uint32_t)p->n);
+        put32(to + 8, (uint32_t)p->soft->kind);
+    }
+    for (size_t i = 0; i < s->spans.n; i++) {
+        const clt_span *p = &s->spans.item[i];
+        to = put_floats(to, p->soft->rows, p->n * (size_t)p->soft->width);
+    }
+    return to;
 }
 
 static void fill_content(const culet_session *s, const header *h, const char *extra, uint8_t *to) {
     for (uint32_t i = 0; i < h->tokens; i++, to += 4) put32(to, (uint32_t)s->ids[i]);
-    for (uint32_t i = 0; i < h->logits; i++, to += 4) {
-        uint32_t bits;
-        memcpy(&bits, &s->logits[i], sizeof bits);
-        put32(to, bits);
-    }
+    to = put_floats(to, s->logits, h->logits);
+    to = put_spans(to, s);
     if (h->kv_bytes) clt_kv_export(s->kv, to);
     if (h->extra_bytes) memcpy(to + h->kv_bytes, extra, (size_t)h->extra_bytes);
 }
@@ -182,8 +218,10 @@ static clt_status damaged(clt_err *err, const char *path, const char *what) {
 static clt_status check_container(const char *path, const uint8_t *file, size_t size, clt_err *err) {
     if (size < HEADER || memcmp(file, magic, sizeof magic) != 0)
         return clt_fail(err, CLT_E_FILE, "%s: not a saved session of culet", path);
-    if (get32(file + 8) != VERSION)
-        return clt_fail(err, CLT_E_FILE, "%s: session file of version %u, expected %d", path, get32(file + 8), VERSION);
+    uint32_t version = get32(file + 8);
+    if (version != VERSION && version != VERSION_SOFT)
+        return clt_fail(err, CLT_E_FILE, "%s: session file of version %u, expected %d or %d", path, version, VERSION,
+                        VERSION_SOFT);
     if (get32(file + 12) != HEADER || get64(file + HASHED) != clt_hash64(file, HASHED, HEADER_SEED))
         return damaged(err, path, "the header does not match its hash");
     uint64_t frame_bytes = get64(file + 88);
@@ -193,6 +231,10 @@ static clt_status check_container(const char *path, const uint8_t *file, size_t 
     if (get64(file + 96) != clt_hash64(file + HEADER, size - HEADER, FRAME_SEED))
         return damaged(err, path, "the content does not match its hash");
     return CLT_OK;
+}
+
+static uint64_t most_soft_bytes(const culet_session *s, uint64_t tokens) {
+    return tokens * (SPAN_BYTES + 4 * (uint64_t)s->engine->info.width);
 }
 
 /* Does it belong to this model, and does it fit into this session? */
@@ -216,8 +258,10 @@ static clt_status check_header(const culet_session *s, const char *path, const h
     }
     if (h->evaluated > h->tokens || (h->logits != 0 && (h->logits != (uint32_t)e->info.vocab || h->evaluated == 0)))
         return damaged(err, path, "counts that cannot be");
-    if (h->kv_bytes > clt_kv_bytes(s->kv) || h->extra_bytes > max_extra ||
-        h->content_bytes != 4 * ((uint64_t)h->tokens + h->logits) + h->kv_bytes + h->extra_bytes)
+    if ((h->version == VERSION_SOFT) != (h->spans > 0)) return damaged(err, path, "a version that does not fit the content");
+    if (h->spans > h->tokens || h->soft_bytes > most_soft_bytes(s, h->tokens))
+        return damaged(err, path, "more soft tokens than tokens");
+    if (h->kv_bytes > clt_kv_bytes(s->kv) || h->extra_bytes > max_extra || h->content_bytes != sum_of_parts(h))
         return damaged(err, path, "sizes that cannot be");
     return CLT_OK;
 }
@@ -241,12 +285,54 @@ static clt_status read_numbers(const culet_session *s, const char *path, const h
     return CLT_OK;
 }
 
+/* The soft tokens of span i, whose rows begin at `rows`. */
+static clt_status read_soft(const culet_session *s, const char *path, const uint8_t *span, const uint8_t *rows, clt_soft **out,
+                            clt_err *err) {
+    size_t n = get32(span + 4), numbers = n * (size_t)s->engine->info.width;
+    clt_soft *soft = clt_soft_new((culet_media_kind)get32(span + 8), n, s->engine->info.width);
+    if (!soft) return clt_fail_memory(err, path, 4 * numbers);
+    for (size_t i = 0; i < numbers; i++) {
+        uint32_t bits = get32(rows + 4 * i);
+        memcpy(&soft->rows[i], &bits, sizeof bits);
+    }
+    *out = soft;
+    return CLT_OK;
+}
+
+/* `at`: soft_bytes of table and rows. Spans ascend within the timeline, and fill exactly what the header says. */
+static clt_status read_spans(const culet_session *s, const char *path, const header *h, const uint8_t *at, clt_spans *out,
+                             clt_err *err) {
+    const uint8_t *rows = at + (size_t)h->spans * SPAN_BYTES;
+    uint64_t row_bytes = 4 * (uint64_t)s->engine->info.width, left = h->soft_bytes, before = 0;
+    if (left < (uint64_t)h->spans * SPAN_BYTES) return damaged(err, path, "a table of soft tokens that cannot be");
+    left -= (uint64_t)h->spans * SPAN_BYTES;
+    for (uint32_t i = 0; i < h->spans; i++, at += SPAN_BYTES) {
+        uint32_t first = get32(at), n = get32(at + 4), kind = get32(at + 8);
+        clt_soft *soft = NULL;
+        if (first < before || n == 0 || n > h->tokens || first > h->tokens - n || n * row_bytes > left || kind > CULET_AUDIO)
+            return damaged(err, path, "a table of soft tokens that cannot be");
+        if (kind == CULET_IMAGE && s->engine->model.config.picture_blocks && n > (uint32_t)s->rows) {
+            clt_fail(err, CLT_E_CONTEXT, "%s: holds a picture of %u tokens, this session passes %d at once", path, n, s->rows);
+            return clt_hint(err, "open the session for larger pictures (--image-tokens %u or -ub %u)", n, n);
+        }
+        clt_status status = read_soft(s, path, at, rows, &soft, err);
+        if (status == CLT_OK) status = clt_spans_add(out, first, n, soft, err);
+        clt_soft_free(soft);
+        if (status != CLT_OK) return status;
+        before = (uint64_t)first + n, rows += n * row_bytes, left -= n * row_bytes;
+    }
+    return left == 0 ? CLT_OK : damaged(err, path, "a table of soft tokens that cannot be");
+}
+
 /* Everything after the checks of the header. `extra` stays NULL if the file has none. */
 static clt_status take(culet_session *s, const char *path, const header *h, uint8_t *content, char **extra, clt_err *err) {
     clt_kv *kv = NULL;
     char *document = NULL;
-    const uint8_t *logits = content + 4 * (size_t)h->tokens, *keys = logits + 4 * (size_t)h->logits;
+    clt_spans spans = {0};
+    const uint8_t *logits = content + 4 * (size_t)h->tokens, *soft = logits + 4 * (size_t)h->logits;
+    const uint8_t *keys = soft + (size_t)h->soft_bytes;
     clt_status status = read_numbers(s, path, h, content, err);
+    if (status == CLT_OK) status = read_spans(s, path, h, soft, &spans, err);
     if (status == CLT_OK && h->extra_bytes && extra) {
         document = clt_alloc((size_t)h->extra_bytes + 1);
         if (!document) status = clt_fail_memory(err, path, h->extra_bytes);
@@ -255,10 +341,11 @@ static clt_status take(culet_session *s, const char *path, const header *h, uint
     if (status == CLT_OK) status = clt_kv_import(kv, (int)h->evaluated, keys, h->kv_bytes, err);
     if (status != CLT_OK) {
         clt_kv_free(kv);
+        clt_spans_free(&spans);
         clt_free(document);
         return status;
     }
-    clt_session_adopt(s, kv, (const int32_t *)(const void *)content, h->tokens,
+    clt_session_adopt(s, kv, (const int32_t *)(const void *)content, h->tokens, &spans,
                       h->logits ? (const float *)(const void *)logits : NULL);
     if (document) {
         memcpy(document, keys + h->kv_bytes, (size_t)h->extra_bytes);
@@ -291,7 +378,8 @@ culet_status culet_session_load(culet_session *s, const char *path, char **extra
     clt_buf file = {0};
     if (extra) *extra = NULL;
     if (extra_len) *extra_len = 0;
-    uint64_t largest = 4 * ((uint64_t)s->context + (uint64_t)s->engine->info.vocab) + clt_kv_bytes(s->kv) + max_extra;
+    uint64_t largest = 4 * ((uint64_t)s->context + (uint64_t)s->engine->info.vocab) + clt_kv_bytes(s->kv) + max_extra +
+                       most_soft_bytes(s, (uint64_t)s->context);
     clt_status status = clt_read_file(path, HEADER + ZSTD_compressBound((size_t)largest), &file, &inner);
     if (status == CLT_OK) status = load(s, path, (const uint8_t *)file.data, file.len, extra, extra_len, &inner);
     clt_buf_free(&file);

@@ -13,6 +13,10 @@ static bool is_later_part(const char *name) {
     return of && of - name >= 6 && of[-6] == '-' && strncmp(of - 5, "00001", 5) != 0 && strspn(of - 5, "0123456789") == 5;
 }
 
+bool clt_hub_is_model(const char *name) {
+    return clt_ends_with(name, ".gguf") && !strstr(name, "mmproj") && !is_later_part(name);
+}
+
 static void join(clt_buf *out, const char *folder, const char *name) {
     clt_buf_reset(out);
     clt_buf_printf(out, "%s/%s", folder, name);
@@ -43,7 +47,7 @@ static clt_status view_folder(const char *path, folder_view *view, clt_err *err)
         if (!entry.failed) {
             view->bytes += file_bytes(entry.data);
             view->is_hf |= strcmp(names[i], "config.json") == 0;
-            if (clt_ends_with(names[i], ".gguf") && strncmp(names[i], "mmproj", 6) != 0 && !is_later_part(names[i])) {
+            if (clt_hub_is_model(names[i])) {
                 if (view->models++ == 0) clt_buf_puts(&view->file, entry.data);
             }
         }
@@ -126,7 +130,7 @@ static clt_status report(const char *path, const char *name, void (*fn)(void *us
     clt_hub_entry e = {.name = name, .path = path, .format = "GGUF"};
     if (!clt_is_dir(path)) {
         e.bytes = file_bytes(path);
-        if (clt_ends_with(name, ".gguf") && !is_later_part(name)) fn(user, &e);
+        if (clt_hub_is_model(name)) fn(user, &e);
         return CLT_OK;
     }
     folder_view view = {0};

@@ -13,6 +13,13 @@
  * CLT_E_FILE if nothing is there. */
 clt_status clt_hub_find(const char *name, clt_buf *path, clt_err *err);
 
+/* Whether a name of a folder is that of a GGUF model: no vision file, no part of a split model but the first. */
+bool clt_hub_is_model(const char *name);
+/* Appends the path of the vision file (mmproj) that belongs to the GGUF file `model`, or nothing: a file of the same folder
+ * whose name holds "mmproj" and, beside that and its type, the beginning of the model's name, or nothing else where the
+ * folder holds no other model. BF16 is preferred, then F16, F32, Q8_0. */
+clt_status clt_hub_find_vision(const char *model, clt_buf *path, clt_err *err);
+
 typedef struct clt_hub_entry {
     const char *name;   /* what clt_hub_find takes */
     const char *path;

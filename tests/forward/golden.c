@@ -99,7 +99,7 @@ void golden_run(golden *g, const int32_t *ids, int n, int chunk, bool all, float
     for (int at = 0; at < n; at += chunk) {
         int count = n - at < chunk ? n - at : chunk, wanted = 0;
         for (int r = 0; r < count; r++) {
-            rows[r] = (clt_row){g->kv, ids[at + r], all || at + r == n - 1};
+            rows[r] = (clt_row){.kv = g->kv, .id = ids[at + r], .want_logits = all || at + r == n - 1};
             wanted += rows[r].want_logits;
         }
         must(clt_forward(g->net, g->scratch, rows, count, out, NULL, &err), &err);

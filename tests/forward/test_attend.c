@@ -57,14 +57,14 @@ static void test_gaps_between_wanted_rows(void **state) {
         golden_run(&g, ids, N, N, true, want);
         for (int step = 2; step <= 70; step += 17) {
             clt_row rows[N];
-            for (int i = 0; i < N; i++) rows[i] = (clt_row){g.kv, ids[i], i % step == 1};
+            for (int i = 0; i < N; i++) rows[i] = (clt_row){.kv = g.kv, .id = ids[i], .want_logits = i % step == 1};
             clt_kv_rewind(g.kv, 0);
             assert_int_equal(clt_forward(g.net, g.scratch, rows, N, got, NULL, &err), CLT_OK);
             for (int i = 1, k = 0; i < N; i += step, k++)
                 assert_memory_equal((char *)got + (size_t)k * bytes, (char *)want + (size_t)i * bytes, bytes);
         }
         clt_row rows[N]; /* and none at all: nothing is written, the keys are there */
-        for (int i = 0; i < N; i++) rows[i] = (clt_row){g.kv, ids[i], i == N - 1};
+        for (int i = 0; i < N; i++) rows[i] = (clt_row){.kv = g.kv, .id = ids[i], .want_logits = i == N - 1};
         clt_kv_rewind(g.kv, 0);
         memset(got, 0x55, bytes);
         assert_int_equal(clt_forward(g.net, g.scratch, rows, N - 1, got, NULL, &err), CLT_OK);
@@ -99,7 +99,8 @@ static void test_several_timelines(void **state) {
             golden_run(&g, ids + i, past[i], ROWS, false, got);
             golden_run(&g, ids + i + past[i], more[i], ROWS, true, (float *)(void *)((char *)want + (size_t)n * bytes));
             assert_true(clt_kv_rewind(kv[i], past[i]));
-            for (int r = 0; r < more[i]; r++) rows[n++] = (clt_row){kv[i], ids[i + past[i] + r], true};
+            for (int r = 0; r < more[i]; r++)
+                rows[n++] = (clt_row){.kv = kv[i], .id = ids[i + past[i] + r], .want_logits = true};
         }
         assert_int_equal(clt_forward(g.net, g.scratch, rows, n, got, NULL, &err), CLT_OK);
         assert_memory_equal(got, want, (size_t)n * bytes);

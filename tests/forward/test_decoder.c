@@ -245,7 +245,7 @@ static void test_bits_do_not_depend_on_company(void **state) {
                     int pos = clt_kv_length(kv[i]) + r;
                     if (pos >= N) break;
                     at[i] = pos;
-                    rows[n++] = (clt_row){kv[i], ids[pos], r == i % 3};
+                    rows[n++] = (clt_row){.kv = kv[i], .id = ids[pos], .want_logits = r == i % 3};
                 }
             assert_int_equal(clt_forward(g.net, g.scratch, rows, n, got, NULL, &err), CLT_OK);
             for (int i = 0; i < SLOTS; i++)

@@ -175,7 +175,7 @@ static void test_a_full_context_is_refused(void **state) {
     golden_open(&g, models[0], o);
     clt_row rows[ROWS];
     float *logits = malloc((size_t)g.vocab * sizeof *logits);
-    for (int i = 0; i < ROWS; i++) rows[i] = (clt_row){g.kv, i, false};
+    for (int i = 0; i < ROWS; i++) rows[i] = (clt_row){.kv = g.kv, .id = i, .want_logits = false};
     assert_int_equal(clt_forward(g.net, g.scratch, rows, 11, logits, NULL, &err), CLT_E_CONTEXT);
     assert_int_equal(clt_kv_length(g.kv), 0);
     assert_int_equal(clt_forward(g.net, g.scratch, rows, 10, logits, NULL, &err), CLT_OK);

@@ -106,7 +106,8 @@ static void pull(void *user, const char *stage, int layer, const float *x, int r
 static clt_status run_pair(golden *g, clt_kv *const kv[2], int32_t shift, const atomic_int *cancel, float *logits) {
     static clt_err err;
     clt_row rows[40];
-    for (int i = 0; i < 40; i++) rows[i] = (clt_row){kv[i >= 25], (i * 37 + shift) % g->vocab, i == 24 || i == 39};
+    for (int i = 0; i < 40; i++)
+        rows[i] = (clt_row){.kv = kv[i >= 25], .id = (i * 37 + shift) % g->vocab, .want_logits = i == 24 || i == 39};
     return clt_forward(g->net, g->scratch, rows, 40, logits, cancel, &err);
 }
 

@@ -115,7 +115,7 @@ static void test_a_file_that_shrinks(void **state) {
     clt_kv_free(g.kv);
     assert_int_equal(clt_kv_create(&g.model, 100, 64, CLT_F32, CLT_F32, &g.kv, &err), CLT_OK);
     float *logits = malloc((size_t)g.vocab * sizeof *logits);
-    clt_row row = {g.kv, 5, true};
+    clt_row row = {.kv = g.kv, .id = 5, .want_logits = true};
     assert_int_equal(clt_forward(g.net, g.scratch, &row, 1, logits, NULL, &err), CLT_OK);
     assert_int_equal(ftruncate(fd, 4096), 0);
     assert_int_equal(clt_forward(g.net, g.scratch, &row, 1, logits, NULL, &err), CLT_E_FILE);
