@@ -48,7 +48,8 @@ static clt_status resample(collector *c, const float *in, int64_t n, clt_err *er
     for (;;) {
         size_t taken = (size_t)n, given = ROOM;
         if (!reserve(c, ROOM)) return clt_fail_memory(err, c->name, (uint64_t)(c->s->n + ROOM) * sizeof(float));
-        if (!clt_resampler_run(c->resampler, in, &taken, c->s->samples + c->s->n, &given))
+        bool ok = clt_resampler_run(c->resampler, in, &taken, c->s->samples + c->s->n, &given);
+        if (!ok || (n > 0 && !taken && !given))
             return clt_fail(err, CLT_E_FAILED, "%s: the change of rate from %d Hz failed", c->name, c->s->rate);
         c->s->n += (int64_t)given;
         if (in) in += taken, n -= (int64_t)taken;

@@ -66,23 +66,27 @@ static clt_status refuse(const clt_sound_source *s, clt_err *err) {
     return clt_fail(err, CLT_E_FAILED, "%s: damaged: %s", s->name, sf_error_number(why));
 }
 
-/* Averages n frames in place, counts what is at full scale. False: a number that no sound holds, put into *bad. */
-static bool mix_down(float *x, int channels, int64_t n, int64_t *full, float *bad) {
+/* Averages n frames in place, counts what is at full scale. Frames done: fewer than n if the next one holds a number that no
+ * sound holds, put into *bad. */
+static int64_t mix_down(float *x, int channels, int64_t n, int64_t *full, float *bad) {
     for (int64_t i = 0; i < n; i++) {
         float sum = 0;
         for (int c = 0; c < channels; c++) {
             float v = x[i * channels + c];
             if (!(fabsf(v) <= LOUDEST)) {
                 *bad = v;
-                return false;
+                return i;
             }
             *full += fabsf(v) >= FULL_SCALE;
             sum += v;
         }
         x[i] = sum / (float)channels;
     }
-    return true;
+    return n;
 }
+
+/* -1: the file does not say. */
+static int64_t frames_of(const SF_INFO *info) { return info->frames < INT64_MAX >> 8 ? info->frames : -1; }
 
 static clt_status pump(const clt_sound_source *s, SNDFILE *f, const SF_INFO *info, clt_sound_sink *sink, float *block,
                        clt_err *err) {
@@ -90,9 +94,10 @@ static clt_status pump(const clt_sound_source *s, SNDFILE *f, const SF_INFO *inf
     clt_status st = CLT_OK;
     float bad;
     while (st == CLT_OK && (n = sf_readf_float(f, block, step)) > 0) {
-        if (!mix_down(block, info->channels, n, &sink->at_full_scale, &bad))
+        int64_t fine = mix_down(block, info->channels, n, &sink->at_full_scale, &bad);
+        if (fine < n)
             return clt_fail(err, CLT_E_FAILED, "%s: holds the sample %g at %.3f s, expected numbers from -1 to 1", s->name,
-                            (double)bad, (double)done / info->samplerate);
+                            (double)bad, (double)(done + fine) / info->samplerate);
         st = sink->put(sink->user, block, n, err);
         done += n;
     }
@@ -100,7 +105,8 @@ static clt_status pump(const clt_sound_source *s, SNDFILE *f, const SF_INFO *inf
     if (sf_error(f))
         return clt_fail(err, CLT_E_FAILED, "%s: damaged after %.3f s: %s", s->name, (double)done / info->samplerate,
                         sf_error_number(sf_error(f)));
-    if (done < info->frames)
+    /* Of mp3 the library only estimates the length; its frames were counted before. */
+    if (frames_of(info) > done && (info->format & SF_FORMAT_TYPEMASK) != FORMAT_MPEG)
         return clt_fail(err, CLT_E_FAILED, "%s: damaged or cut off: ends after %.3f of %.3f s", s->name,
                         (double)done / info->samplerate, (double)info->frames / info->samplerate);
     return CLT_OK;
@@ -119,7 +125,7 @@ clt_status clt_sound_decode_source(clt_sound_source *s, clt_sound_sink *sink, cl
     } else if (!(block = clt_alloc(BLOCK_NUMBERS * sizeof *block))) {
         st = clt_fail_memory(err, s->name, BLOCK_NUMBERS * sizeof *block);
     } else {
-        st = sink->start(sink->user, info.samplerate, info.channels, info.frames, err);
+        st = sink->start(sink->user, info.samplerate, info.channels, frames_of(&info), err);
         if (st == CLT_OK) st = pump(s, f, &info, sink, block, err);
     }
     clt_free(block);

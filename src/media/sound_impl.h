@@ -13,13 +13,18 @@ typedef struct clt_sound_source {
 } clt_sound_source;
 /* Up to n bytes from `at` on; how many there are. */
 int64_t clt_sound_source_read(const clt_sound_source *s, void *dst, int64_t n, int64_t at);
-/* Refuses, before any decoder sees them, bytes that are no wav, flac, ogg or mp3, and a wav that was cut off. */
+/* Refuses, before any decoder sees them, bytes that are no wav, flac, ogg or mp3, and those that were cut off. */
 clt_status clt_sound_source_check(const clt_sound_source *s, clt_err *err);
+
+/* ---- sound_check.c ---- */
+clt_status clt_sound_check_wav(const clt_sound_source *s, clt_err *err);
+clt_status clt_sound_check_ogg(const clt_sound_source *s, clt_err *err);
+clt_status clt_sound_check_mp3(const clt_sound_source *s, clt_err *err);
 
 /* ---- sound_decode.c: libsndfile ---- */
 /* Mono samples as they come; what is not CLT_OK ends the decoding. */
 typedef struct clt_sound_sink {
-    clt_status (*start)(void *user, int rate, int channels, int64_t frames, clt_err *err);
+    clt_status (*start)(void *user, int rate, int channels, int64_t frames /* -1: unknown */, clt_err *err);
     clt_status (*put)(void *user, const float *mono, int64_t n, clt_err *err);
     void *user;
     int64_t at_full_scale; /* counted by the decoder, of all channels */

@@ -11,29 +11,6 @@ int64_t clt_sound_source_read(const clt_sound_source *s, void *dst, int64_t n, i
     return n;
 }
 
-static uint32_t u32(const uint8_t *p) {
-    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-}
-
-/* A decoder would take what is left of a wav that was cut off for the whole. Writers that do not know the length put a
- * number near the largest. RIFF: 12 bytes, then chunks of name[4], u32 length, bytes, padded to an even length. */
-static clt_status check_wav(const clt_sound_source *s, clt_err *err) {
-    const uint32_t unknown = 0x7FFFF000;
-    uint8_t head[8];
-    for (int64_t at = 12; clt_sound_source_read(s, head, sizeof head, at) == sizeof head;) {
-        uint32_t length = u32(head + 4);
-        int64_t left = s->bytes - at - (int64_t)sizeof head;
-        if (memcmp(head, "data", 4) == 0) {
-            if (length > left && length < unknown)
-                return clt_fail(err, CLT_E_FAILED, "%s: cut off: holds %lld of %u bytes of sound", s->name,
-                                (long long)left, length);
-            return CLT_OK;
-        }
-        at += (int64_t)sizeof head + length + (length & 1);
-    }
-    return CLT_OK; /* no data at all, or another flavour: the decoder says so */
-}
-
 /* Sound that people have, but that is not read here. */
 static const char *foreign(const uint8_t *b) {
     if (memcmp(b + 4, "ftyp", 4) == 0) return "an MP4 or M4A file";
@@ -51,14 +28,16 @@ clt_status clt_sound_source_check(const clt_sound_source *s, clt_err *err) {
     uint8_t b[12] = {0};
     if (!s->bytes) return clt_fail(err, CLT_E_FAILED, "%s: is empty, expected a wav, flac, ogg or mp3 file", s->name);
     clt_sound_source_read(s, b, sizeof b, 0);
-    if (memcmp(b, "RIFF", 4) == 0 && memcmp(b + 8, "WAVE", 4) == 0) return check_wav(s, err);
+    if (memcmp(b, "RIFF", 4) == 0 && memcmp(b + 8, "WAVE", 4) == 0) return clt_sound_check_wav(s, err);
     if ((memcmp(b, "RIFX", 4) == 0 || memcmp(b, "RF64", 4) == 0) && memcmp(b + 8, "WAVE", 4) == 0) return CLT_OK;
-    if (memcmp(b, "fLaC", 4) == 0 || memcmp(b, "OggS", 4) == 0 || memcmp(b, "ID3", 3) == 0) return CLT_OK;
+    if (memcmp(b, "fLaC", 4) == 0) return CLT_OK;
+    if (memcmp(b, "OggS", 4) == 0) return clt_sound_check_ogg(s, err);
     const char *what = foreign(b);
-    if (!what && b[0] == 0xFF && (b[1] & 0xE0) == 0xE0) return CLT_OK; /* a frame of mp3 */
-    if (what) clt_fail(err, CLT_E_FAILED, "%s: is %s, expected wav, flac, ogg or mp3", s->name, what);
-    else
-        clt_fail(err, CLT_E_FAILED, "%s: no sound: begins with %02x %02x %02x %02x, expected wav, flac, ogg or mp3",
-                 s->name, b[0], b[1], b[2], b[3]);
-    return what ? clt_hint(err, "convert it first, for example: ffmpeg -i FILE -ac 1 -ar 16000 out.wav") : err->code;
+    if (what) {
+        clt_fail(err, CLT_E_FAILED, "%s: is %s, expected wav, flac, ogg or mp3", s->name, what);
+        return clt_hint(err, "convert it first, for example: ffmpeg -i FILE -ac 1 -ar 16000 out.wav");
+    }
+    if (memcmp(b, "ID3", 3) == 0 || (b[0] == 0xFF && (b[1] & 0xE0) == 0xE0)) return clt_sound_check_mp3(s, err);
+    return clt_fail(err, CLT_E_FAILED, "%s: no sound: begins with %02x %02x %02x %02x, expected wav, flac, ogg or mp3",
+                    s->name, b[0], b[1], b[2], b[3]);
 }
