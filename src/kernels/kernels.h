@@ -82,6 +82,8 @@ typedef struct clt_kernels {
     void (*scale)(const float *x, float s, float *y, int64_t n);             /* y = x * s */
     void (*axpy)(float s, const float *x, float *y, int64_t n);              /* y = fma(s, x, y) */
     void (*gelu_mul)(const float *g, const float *u, float *y, int64_t n);   /* y = gelu_tanh(g) * u */
+    void (*sigmoid_mul)(const float *g, const float *u, float *y, int64_t n); /* y = u / (1 + exp(-g)) */
+    float (*dot)(const float *a, const float *b, int64_t n);                 /* sum of a * b: fma into CLT_LANES sums */
     void (*softmax)(float *x, int64_t n);                                    /* in place, f32, max subtracted */
     void (*softcap)(float *x, float cap, int64_t n);                         /* x = cap * tanh(x / cap) */
     /* In place on one head of width Dh: pairs (i, i + Dh/2) for i < n_rot turn by cs[2i] = cos, cs[2i+1] = sin. */

@@ -1,4 +1,4 @@
-/* exp, tanh and gelu of 8 floats; each lane does what math_scalar.h does, operation by operation. */
+/* exp, tanh, gelu and sigmoid of 8 floats; each lane does what math_scalar.h does, operation by operation. */
 #ifndef CLT_KERNELS_MATH_AVX2_H
 #define CLT_KERNELS_MATH_AVX2_H
 #include <immintrin.h>
@@ -40,6 +40,13 @@ static inline __m256 gelu8(__m256 x) {
     __m256 e = exp8(_mm256_or_ps(_mm256_mul_ps(x, cubic), _mm256_set1_ps(-0.0f)));
     __m256 top = _mm256_blendv_ps(x, _mm256_mul_ps(x, e), _mm256_cmp_ps(x, _mm256_setzero_ps(), _CMP_LT_OQ));
     return _mm256_div_ps(top, _mm256_add_ps(_mm256_set1_ps(1.0f), e));
+}
+
+static inline __m256 sigmoid8(__m256 x) {
+    const __m256 one = _mm256_set1_ps(1.0f);
+    __m256 e = exp8(_mm256_or_ps(x, _mm256_set1_ps(-0.0f)));
+    __m256 top = _mm256_blendv_ps(one, e, _mm256_cmp_ps(x, _mm256_setzero_ps(), _CMP_LT_OQ));
+    return _mm256_div_ps(top, _mm256_add_ps(one, e));
 }
 
 #endif

@@ -1,4 +1,4 @@
-/* exp, tanh and gelu of 16 floats; each lane does what math_scalar.h does, operation by operation. */
+/* exp, tanh, gelu and sigmoid of 16 floats; each lane does what math_scalar.h does, operation by operation. */
 #ifndef CLT_KERNELS_MATH_AVX512_H
 #define CLT_KERNELS_MATH_AVX512_H
 #include <immintrin.h>
@@ -40,6 +40,13 @@ static inline __m512 gelu16(__m512 x) {
     __m512 e = exp16(_mm512_or_ps(_mm512_mul_ps(x, cubic), _mm512_set1_ps(-0.0f)));
     __m512 top = _mm512_mask_mul_ps(x, _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_LT_OQ), x, e);
     return _mm512_div_ps(top, _mm512_add_ps(_mm512_set1_ps(1.0f), e));
+}
+
+static inline __m512 sigmoid16(__m512 x) {
+    const __m512 one = _mm512_set1_ps(1.0f);
+    __m512 e = exp16(_mm512_or_ps(x, _mm512_set1_ps(-0.0f)));
+    __m512 top = _mm512_mask_mov_ps(one, _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_LT_OQ), e);
+    return _mm512_div_ps(top, _mm512_add_ps(one, e));
 }
 
 #endif

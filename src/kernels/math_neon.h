@@ -1,4 +1,4 @@
-/* exp, tanh and gelu of 4 floats; each lane does what math_scalar.h does, operation by operation. */
+/* exp, tanh, gelu and sigmoid of 4 floats; each lane does what math_scalar.h does, operation by operation. */
 #ifndef CLT_KERNELS_MATH_NEON_H
 #define CLT_KERNELS_MATH_NEON_H
 #include <arm_neon.h>
@@ -42,6 +42,13 @@ static inline float32x4_t gelu4(float32x4_t x) {
     float32x4_t e = exp4(vreinterpretq_f32_u32(v));
     float32x4_t top = vbslq_f32(vcltq_f32(x, vdupq_n_f32(0.0f)), vmulq_f32(x, e), x);
     return vdivq_f32(top, vaddq_f32(vdupq_n_f32(1.0f), e));
+}
+
+static inline float32x4_t sigmoid4(float32x4_t x) {
+    const float32x4_t one = vdupq_n_f32(1.0f);
+    float32x4_t e = exp4(vreinterpretq_f32_u32(vorrq_u32(vreinterpretq_u32_f32(x), vdupq_n_u32(0x80000000u))));
+    float32x4_t top = vbslq_f32(vcltq_f32(x, vdupq_n_f32(0.0f)), e, one);
+    return vdivq_f32(top, vaddq_f32(one, e));
 }
 
 #endif

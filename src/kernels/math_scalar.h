@@ -1,4 +1,4 @@
-/* exp, tanh and gelu of one float: the specification that math_avx2.h and math_avx512.h follow operation by operation. */
+/* exp, tanh, gelu and sigmoid of one float: the specification that math_avx2.h and math_avx512.h follow operation by operation. */
 #ifndef CLT_KERNELS_MATH_SCALAR_H
 #define CLT_KERNELS_MATH_SCALAR_H
 #include "kernels/fma.h"
@@ -44,6 +44,12 @@ static inline float clt_gelu(float x) {
     float e = clt_exp(clt_float_of_bits(clt_bits_of_float(v) | 0x80000000u));
     float top = x < 0.0f ? x * e : x;
     return top / (1.0f + e);
+}
+
+/* 1 / (1 + exp(-x)), for x < 0 expanded by exp(x): nothing overflows. */
+static inline float clt_sigmoid(float x) {
+    float e = clt_exp(clt_float_of_bits(clt_bits_of_float(x) | 0x80000000u));
+    return (x < 0.0f ? e : 1.0f) / (1.0f + e);
 }
 
 #endif

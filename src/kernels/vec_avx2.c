@@ -78,6 +78,35 @@ static void gelu_mul(const float *g, const float *u, float *y, int64_t n) {
     }
 }
 
+static void sigmoid_mul(const float *g, const float *u, float *y, int64_t n) {
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        _mm256_storeu_ps(y + i, _mm256_mul_ps(sigmoid8(_mm256_loadu_ps(g + i)), _mm256_loadu_ps(u + i)));
+    if (i < n) {
+        __m256i mask = first_lanes8(n - i);
+        __m256 gate = sigmoid8(_mm256_maskload_ps(g + i, mask));
+        _mm256_maskstore_ps(y + i, mask, _mm256_mul_ps(gate, _mm256_maskload_ps(u + i, mask)));
+    }
+}
+
+static float dot(const float *a, const float *b, int64_t n) {
+    __m256 lo = _mm256_setzero_ps(), hi = lo;
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+        lo = _mm256_fmadd_ps(_mm256_loadu_ps(a + i), _mm256_loadu_ps(b + i), lo);
+        hi = _mm256_fmadd_ps(_mm256_loadu_ps(a + i + 8), _mm256_loadu_ps(b + i + 8), hi);
+    }
+    if (n - i >= 8) {
+        __m256i mask = first_lanes8(n - i - 8);
+        lo = _mm256_fmadd_ps(_mm256_loadu_ps(a + i), _mm256_loadu_ps(b + i), lo);
+        hi = _mm256_fmadd_ps(_mm256_maskload_ps(a + i + 8, mask), _mm256_maskload_ps(b + i + 8, mask), hi);
+    } else {
+        __m256i mask = first_lanes8(n - i);
+        lo = _mm256_fmadd_ps(_mm256_maskload_ps(a + i, mask), _mm256_maskload_ps(b + i, mask), lo);
+    }
+    return sum_lanes8(lo, hi);
+}
+
 /* max(x, top) gives top, its second operand, where x is NaN. */
 static float largest(const float *x, int64_t n) {
     const __m256 none = _mm256_set1_ps(-__builtin_inff());
@@ -180,6 +209,8 @@ void clt_vec_fill_avx2(clt_kernels *k) {
     k->scale = scale;
     k->axpy = axpy;
     k->gelu_mul = gelu_mul;
+    k->sigmoid_mul = sigmoid_mul;
+    k->dot = dot;
     k->softmax = softmax;
     k->softcap = softcap;
     k->rope = rope;

@@ -53,6 +53,23 @@ static void gelu_mul(const float *g, const float *u, float *y, int64_t n) {
     }
 }
 
+static void sigmoid_mul(const float *g, const float *u, float *y, int64_t n) {
+    for (int64_t i = 0; i < n; i += 16) {
+        __mmask16 mask = first_lanes16(n - i);
+        __m512 gate = sigmoid16(_mm512_maskz_loadu_ps(mask, g + i));
+        _mm512_mask_storeu_ps(y + i, mask, _mm512_mul_ps(gate, _mm512_maskz_loadu_ps(mask, u + i)));
+    }
+}
+
+static float dot(const float *a, const float *b, int64_t n) {
+    __m512 sums = _mm512_setzero_ps();
+    for (int64_t i = 0; i < n; i += 16) {
+        __mmask16 mask = first_lanes16(n - i);
+        sums = _mm512_fmadd_ps(_mm512_maskz_loadu_ps(mask, a + i), _mm512_maskz_loadu_ps(mask, b + i), sums);
+    }
+    return sum_lanes16(sums);
+}
+
 /* max(x, top) gives top, its second operand, where x is NaN. */
 static float largest(const float *x, int64_t n) {
     const __m512 none = _mm512_set1_ps(-__builtin_inff());
@@ -125,6 +142,8 @@ void clt_vec_fill_avx512(clt_kernels *k) {
     k->scale = scale;
     k->axpy = axpy;
     k->gelu_mul = gelu_mul;
+    k->sigmoid_mul = sigmoid_mul;
+    k->dot = dot;
     k->softmax = softmax;
     k->softcap = softcap;
     k->rope = rope;

@@ -9,13 +9,13 @@
 
 enum { QUARTERS = CLT_LANES / 4 }; /* registers that hold the partial sums of a reduction */
 
-/* Adds the numbers of an unfinished round of CLT_LANES to their lanes by fma(x, x, lane), and ends the reduction. */
-static float square_tail(const float32x4_t sums[QUARTERS], const float *x, int64_t n) {
+/* Adds the numbers of an unfinished round of CLT_LANES to their lanes by fma(a, b, lane), and ends the reduction. */
+static float dot_tail(const float32x4_t sums[QUARTERS], const float *a, const float *b, int64_t n) {
     float lanes[CLT_LANES];
     for (int i = 0; i < QUARTERS; i++)
         vst1q_f32(lanes + 4 * i, sums[i]);
     for (int64_t i = 0; i < n; i++)
-        lanes[i] = clt_fma(x[i], x[i], lanes[i]);
+        lanes[i] = clt_fma(a[i], b[i], lanes[i]);
     return clt_sum_lanes(lanes);
 }
 
@@ -29,7 +29,7 @@ static void rms_norm(const float *x, const float *w, float eps, float *y, int64_
             sums[j] = vfmaq_f32(sums[j], v, v);
         }
     }
-    float mean = square_tail(sums, x + i, n - i) / (float)n;
+    float mean = dot_tail(sums, x + i, x + i, n - i) / (float)n;
     float inverse = 1.0f / __builtin_sqrtf(mean + eps);
     for (i = 0; i + 4 <= n; i += 4) {
         float32x4_t scaled = vmulq_n_f32(vld1q_f32(x + i), inverse);
@@ -71,6 +71,25 @@ static void gelu_mul(const float *g, const float *u, float *y, int64_t n) {
         vst1q_f32(y + i, vmulq_f32(gelu4(vld1q_f32(g + i)), vld1q_f32(u + i)));
     for (; i < n; i++)
         y[i] = clt_gelu(g[i]) * u[i];
+}
+
+static void sigmoid_mul(const float *g, const float *u, float *y, int64_t n) {
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4)
+        vst1q_f32(y + i, vmulq_f32(sigmoid4(vld1q_f32(g + i)), vld1q_f32(u + i)));
+    for (; i < n; i++)
+        y[i] = clt_sigmoid(g[i]) * u[i];
+}
+
+static float dot(const float *a, const float *b, int64_t n) {
+    float32x4_t sums[QUARTERS] = {vdupq_n_f32(0), vdupq_n_f32(0), vdupq_n_f32(0), vdupq_n_f32(0)};
+    int64_t i = 0;
+    for (; i + CLT_LANES <= n; i += CLT_LANES) {
+        CLT_UNROLL
+        for (int j = 0; j < QUARTERS; j++)
+            sums[j] = vfmaq_f32(sums[j], vld1q_f32(a + i + 4 * j), vld1q_f32(b + i + 4 * j));
+    }
+    return dot_tail(sums, a + i, b + i, n - i);
 }
 
 static float largest(const float *x, int64_t n) {
@@ -162,6 +181,8 @@ void clt_vec_fill_neon(clt_kernels *k) {
     k->scale = scale;
     k->axpy = axpy;
     k->gelu_mul = gelu_mul;
+    k->sigmoid_mul = sigmoid_mul;
+    k->dot = dot;
     k->softmax = softmax;
     k->softcap = softcap;
     k->rope = rope;

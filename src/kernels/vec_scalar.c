@@ -35,6 +35,18 @@ static void gelu_mul(const float *g, const float *u, float *y, int64_t n) {
         y[i] = clt_gelu(g[i]) * u[i];
 }
 
+static void sigmoid_mul(const float *g, const float *u, float *y, int64_t n) {
+    for (int64_t i = 0; i < n; i++)
+        y[i] = clt_sigmoid(g[i]) * u[i];
+}
+
+static float dot(const float *a, const float *b, int64_t n) {
+    float lanes[CLT_LANES] = {0};
+    for (int64_t i = 0; i < n; i++)
+        lanes[i % CLT_LANES] = clt_fma(a[i], b[i], lanes[i % CLT_LANES]);
+    return clt_sum_lanes(lanes);
+}
+
 /* The largest number of a row; NaN is passed over; -inf for a row of nothing else. */
 static float largest(const float *x, int64_t n) {
     float top = -__builtin_inff();
@@ -82,6 +94,8 @@ void clt_vec_fill_scalar(clt_kernels *k) {
     k->scale = scale;
     k->axpy = axpy;
     k->gelu_mul = gelu_mul;
+    k->sigmoid_mul = sigmoid_mul;
+    k->dot = dot;
     k->softmax = softmax;
     k->softcap = softcap;
     k->rope = rope;

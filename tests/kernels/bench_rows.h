@@ -20,6 +20,8 @@ typedef struct row_bench {
 static void bench_rms_norm(row_bench *b) { b->k->rms_norm(b->a, b->b, 1e-6f, b->y, BENCH_ROW); }
 static void bench_axpy(row_bench *b) { b->k->axpy(0.5f, b->a, b->y, BENCH_ROW); }
 static void bench_gelu_mul(row_bench *b) { b->k->gelu_mul(b->a, b->b, b->y, BENCH_ROW); }
+static void bench_sigmoid_mul(row_bench *b) { b->k->sigmoid_mul(b->a, b->b, b->y, BENCH_ROW); }
+static void bench_dot(row_bench *b) { b->y[0] = b->k->dot(b->a, b->b, BENCH_ROW); }
 static void bench_softcap(row_bench *b) { b->k->softcap(b->y, 30.0f, BENCH_ROW); }
 static void bench_softmax(row_bench *b) { b->k->softmax(b->y, BENCH_ROW); }
 static void bench_argmax(row_bench *b) { b->y[0] = (float)b->k->argmax(b->a, BENCH_ROW); }
@@ -72,7 +74,8 @@ static void bench_attention(row_bench *b, const char *level) {
 /* Prints a line per operation and level whose "NAME level" holds the filter. */
 static inline void bench_rows(const char *filter) {
     static const struct { const char *name; void (*run)(row_bench *); } ops[] = {
-        {"rms_norm", bench_rms_norm}, {"axpy", bench_axpy}, {"gelu_mul", bench_gelu_mul}, {"softcap", bench_softcap},
+        {"rms_norm", bench_rms_norm}, {"axpy", bench_axpy}, {"gelu_mul", bench_gelu_mul}, {"sigmoid_mul", bench_sigmoid_mul},
+        {"dot", bench_dot}, {"softcap", bench_softcap},
         {"argmax", bench_argmax}, {"rope", bench_rope}, {"softmax", bench_softmax}};
     static const clt_type types[] = {CLT_F32, CLT_F16, CLT_Q8_0};
     static row_bench b;

@@ -106,6 +106,16 @@ static void gelu_is_accurate(void **state) {
     assert_true(bits_from_float(clt_gelu(0.0f)) == 0 && bits_from_float(clt_gelu(-0.0f)) == 0x80000000u);
 }
 
+static double sigmoid_reference(double x) { return 1.0 / (1.0 + exp(-x)); }
+
+static void sigmoid_is_accurate(void **state) {
+    (void)state;
+    check_ulps("sigmoid", clt_sigmoid, sigmoid_reference, -87.0f, 100.0f, 3.0);
+    check_ulps("sigmoid", clt_sigmoid, sigmoid_reference, -1.0f, 1.0f, 3.0);
+    assert_true(clt_sigmoid(0.0f) == 0.5f && clt_sigmoid(INFINITY) == 1.0f && clt_sigmoid(-INFINITY) == 0.0f);
+    assert_true(clt_sigmoid(3e38f) == 1.0f && clt_sigmoid(-3e38f) == 0.0f && isnan(clt_sigmoid(NAN)));
+}
+
 /* ---- the row operations mean what the header says ---- */
 
 static void rows_are_accurate(void **state) {
@@ -142,6 +152,13 @@ static void rows_are_accurate(void **state) {
         k->gelu_mul(x, w, y, N);
         for (int i = 0; i < N; i++)
             assert_true(fabs(y[i] - gelu_reference((double)x[i]) * w[i]) < 1e-6);
+        k->sigmoid_mul(x, w, y, N);
+        for (int i = 0; i < N; i++)
+            assert_true(ulps(y[i], sigmoid_reference((double)x[i]) * w[i]) < 4);
+        double product = 0;
+        for (int i = 0; i < N; i++)
+            product += (double)x[i] * w[i];
+        assert_true(fabs(k->dot(x, w, N) - product) < 2e-3);
         /* 776 wide, 100 of 388 pairs turn. */
         memcpy(y, x, sizeof y);
         for (int i = 0; i < N; i++)
@@ -204,6 +221,8 @@ static void do_add(const clt_kernels *k, operands *o, int64_t n) { k->add(o->a, 
 static void do_scale(const clt_kernels *k, operands *o, int64_t n) { k->scale(o->a, o->b[0], o->y, n); }
 static void do_axpy(const clt_kernels *k, operands *o, int64_t n) { k->axpy(o->b[0], o->a, o->y, n); }
 static void do_gelu_mul(const clt_kernels *k, operands *o, int64_t n) { k->gelu_mul(o->a, o->b, o->y, n); }
+static void do_sigmoid_mul(const clt_kernels *k, operands *o, int64_t n) { k->sigmoid_mul(o->a, o->b, o->y, n); }
+static void do_dot(const clt_kernels *k, operands *o, int64_t n) { o->y[0] = k->dot(o->a, o->b, n); }
 static void do_softmax(const clt_kernels *k, operands *o, int64_t n) { k->softmax(o->a, n); }
 static void do_softcap(const clt_kernels *k, operands *o, int64_t n) { k->softcap(o->a, 30.0f, n); }
 /* n / 2 * 2 wide, of which only the first pairs turn; b holds cos and sin of them all. */
@@ -214,7 +233,7 @@ static void levels_agree(void **state) {
     (void)state;
     static const struct { const char *name; void (*run)(const clt_kernels *, operands *, int64_t); } ops[] = {
         {"rms_norm", do_rms_norm}, {"rms_norm without weight", do_rms_norm_bare}, {"add", do_add}, {"scale", do_scale},
-        {"axpy", do_axpy}, {"gelu_mul", do_gelu_mul}, {"softmax", do_softmax}, {"softcap", do_softcap},
+        {"axpy", do_axpy}, {"gelu_mul", do_gelu_mul}, {"sigmoid_mul", do_sigmoid_mul}, {"dot", do_dot}, {"softmax", do_softmax}, {"softcap", do_softcap},
         {"rope", do_rope}, {"argmax", do_argmax}};
     enum { N = (int)(sizeof(operands) / sizeof(float)) };
     vec_level levels[MAX_LEVELS];
@@ -261,6 +280,9 @@ static void levels_agree_on_all_binades(void **state) {
             levels[0].k.gelu_mul(x, ones, want, N);
             levels[l].k.gelu_mul(x, ones, got, N);
             assert_int_equal(first_difference(got, want, N), -1);
+            levels[0].k.sigmoid_mul(x, ones, want, N);
+            levels[l].k.sigmoid_mul(x, ones, got, N);
+            assert_int_equal(first_difference(got, want, N), -1);
             memcpy(want, x, sizeof want);
             memcpy(got, x, sizeof got);
             levels[0].k.softcap(want, 1.0f, N);
@@ -276,6 +298,7 @@ int main(void) {
         cmocka_unit_test(exp_is_accurate),
         cmocka_unit_test(tanh_is_accurate),
         cmocka_unit_test(gelu_is_accurate),
+        cmocka_unit_test(sigmoid_is_accurate),
         cmocka_unit_test(rows_are_accurate),
         cmocka_unit_test(argmax_takes_the_first_of_equals),
         cmocka_unit_test(levels_agree),
