@@ -1,4 +1,4 @@
-/* exp, tanh, gelu and sigmoid of one float: the specification that math_avx2.h and math_avx512.h follow operation by operation. */
+/* exp, tanh, gelu and sigmoid of one float: the specification that the other math_*.h follow operation by operation. */
 #ifndef CLT_KERNELS_MATH_SCALAR_H
 #define CLT_KERNELS_MATH_SCALAR_H
 #include "kernels/fma.h"

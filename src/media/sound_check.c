@@ -1,5 +1,5 @@
 /* Files of sound that were cut off or damaged, found before a decoder sees them: decoders take what is left of a file for
- * the whole, or jump over what they cannot read. Flac needs no check: it knows its length, and its decoder stops at errors. */
+ * the whole, or jump over what they cannot read. Flac needs no check: it knows its length, its decoder stops at errors. */
 #include <string.h>
 #include "media/sound_impl.h"
 

@@ -233,7 +233,8 @@ static void levels_agree(void **state) {
     (void)state;
     static const struct { const char *name; void (*run)(const clt_kernels *, operands *, int64_t); } ops[] = {
         {"rms_norm", do_rms_norm}, {"rms_norm without weight", do_rms_norm_bare}, {"add", do_add}, {"scale", do_scale},
-        {"axpy", do_axpy}, {"gelu_mul", do_gelu_mul}, {"sigmoid_mul", do_sigmoid_mul}, {"dot", do_dot}, {"softmax", do_softmax}, {"softcap", do_softcap},
+        {"axpy", do_axpy}, {"gelu_mul", do_gelu_mul}, {"sigmoid_mul", do_sigmoid_mul},
+        {"dot", do_dot}, {"softmax", do_softmax}, {"softcap", do_softcap},
         {"rope", do_rope}, {"argmax", do_argmax}};
     enum { N = (int)(sizeof(operands) / sizeof(float)) };
     vec_level levels[MAX_LEVELS];

@@ -234,8 +234,8 @@ static void test_numbers_that_are_no_sound(void **state) {
 
 static void test_headers_that_lie(void **state) {
     (void)state;
-    const struct { size_t at; uint32_t value; int bytes; } lies[] = {{22, 0, 2}, {24, 0, 4}, {24, 999, 4}, {24, 0x7FFFFFFF, 4},
-                                                                     {34, 0, 2}, {40, 0, 4}};
+    const struct { size_t at; uint32_t value; int bytes; } lies[] = {
+        {22, 0, 2}, {24, 0, 4}, {24, 999, 4}, {24, 0x7FFFFFFF, 4}, {34, 0, 2}, {40, 0, 4}};
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
         clt_buf b = golden("chirp.wav");
         memcpy(b.data + lies[i].at, &lies[i].value, (size_t)lies[i].bytes);
