@@ -80,6 +80,7 @@ typedef struct clt_kernels {
     void (*rms_norm)(const float *x, const float *w, float eps, float *y, int64_t n);
     void (*add)(const float *a, const float *b, float *y, int64_t n);        /* y = a + b */
     void (*scale)(const float *x, float s, float *y, int64_t n);             /* y = x * s */
+    void (*clamp)(const float *x, float lo, float hi, float *y, int64_t n);  /* y = x between lo and hi; NaN stays NaN */
     void (*axpy)(float s, const float *x, float *y, int64_t n);              /* y = fma(s, x, y) */
     void (*gelu_mul)(const float *g, const float *u, float *y, int64_t n);   /* y = gelu_tanh(g) * u */
     void (*sigmoid_mul)(const float *g, const float *u, float *y, int64_t n); /* y = u / (1 + exp(-g)) */

@@ -55,6 +55,20 @@ static void scale(const float *x, float s, float *y, int64_t n) {
     }
 }
 
+/* max and min give their second operand where a number is NaN. */
+static inline __m256 clamp8(__m256 x, __m256 low, __m256 high) { return _mm256_min_ps(high, _mm256_max_ps(low, x)); }
+
+static void clamp(const float *x, float lo, float hi, float *y, int64_t n) {
+    const __m256 low = _mm256_set1_ps(lo), high = _mm256_set1_ps(hi);
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        _mm256_storeu_ps(y + i, clamp8(_mm256_loadu_ps(x + i), low, high));
+    if (i < n) {
+        __m256i mask = first_lanes8(n - i);
+        _mm256_maskstore_ps(y + i, mask, clamp8(_mm256_maskload_ps(x + i, mask), low, high));
+    }
+}
+
 static void axpy(float s, const float *x, float *y, int64_t n) {
     const __m256 factor = _mm256_set1_ps(s);
     int64_t i = 0;
@@ -207,6 +221,7 @@ void clt_vec_fill_avx2(clt_kernels *k) {
     k->rms_norm = rms_norm;
     k->add = add;
     k->scale = scale;
+    k->clamp = clamp;
     k->axpy = axpy;
     k->gelu_mul = gelu_mul;
     k->sigmoid_mul = sigmoid_mul;

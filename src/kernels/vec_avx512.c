@@ -36,6 +36,16 @@ static void scale(const float *x, float s, float *y, int64_t n) {
     }
 }
 
+/* max and min give their second operand where a number is NaN. */
+static void clamp(const float *x, float lo, float hi, float *y, int64_t n) {
+    const __m512 low = _mm512_set1_ps(lo), high = _mm512_set1_ps(hi);
+    for (int64_t i = 0; i < n; i += 16) {
+        __mmask16 mask = first_lanes16(n - i);
+        __m512 a = _mm512_max_ps(low, _mm512_maskz_loadu_ps(mask, x + i));
+        _mm512_mask_storeu_ps(y + i, mask, _mm512_min_ps(high, a));
+    }
+}
+
 static void axpy(float s, const float *x, float *y, int64_t n) {
     const __m512 factor = _mm512_set1_ps(s);
     for (int64_t i = 0; i < n; i += 16) {
@@ -140,6 +150,7 @@ void clt_vec_fill_avx512(clt_kernels *k) {
     k->rms_norm = rms_norm;
     k->add = add;
     k->scale = scale;
+    k->clamp = clamp;
     k->axpy = axpy;
     k->gelu_mul = gelu_mul;
     k->sigmoid_mul = sigmoid_mul;

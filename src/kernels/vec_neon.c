@@ -57,6 +57,17 @@ static void scale(const float *x, float s, float *y, int64_t n) {
         y[i] = x[i] * s;
 }
 
+static void clamp(const float *x, float lo, float hi, float *y, int64_t n) {
+    const float32x4_t low = vdupq_n_f32(lo), high = vdupq_n_f32(hi);
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        float32x4_t a = vld1q_f32(x + i), b = vbslq_f32(vcltq_f32(a, low), low, a);
+        vst1q_f32(y + i, vbslq_f32(vcgtq_f32(b, high), high, b));
+    }
+    for (; i < n; i++)
+        y[i] = x[i] < lo ? lo : x[i] > hi ? hi : x[i];
+}
+
 static void axpy(float s, const float *x, float *y, int64_t n) {
     int64_t i = 0;
     for (; i + 4 <= n; i += 4)
@@ -179,6 +190,7 @@ void clt_vec_fill_neon(clt_kernels *k) {
     k->rms_norm = rms_norm;
     k->add = add;
     k->scale = scale;
+    k->clamp = clamp;
     k->axpy = axpy;
     k->gelu_mul = gelu_mul;
     k->sigmoid_mul = sigmoid_mul;

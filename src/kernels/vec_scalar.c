@@ -25,6 +25,11 @@ static void scale(const float *x, float s, float *y, int64_t n) {
         y[i] = x[i] * s;
 }
 
+static void clamp(const float *x, float lo, float hi, float *y, int64_t n) {
+    for (int64_t i = 0; i < n; i++)
+        y[i] = x[i] < lo ? lo : x[i] > hi ? hi : x[i];
+}
+
 static void axpy(float s, const float *x, float *y, int64_t n) {
     for (int64_t i = 0; i < n; i++)
         y[i] = clt_fma(s, x[i], y[i]);
@@ -92,6 +97,7 @@ void clt_vec_fill_scalar(clt_kernels *k) {
     k->rms_norm = rms_norm;
     k->add = add;
     k->scale = scale;
+    k->clamp = clamp;
     k->axpy = axpy;
     k->gelu_mul = gelu_mul;
     k->sigmoid_mul = sigmoid_mul;

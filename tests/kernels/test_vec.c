@@ -155,6 +155,9 @@ static void rows_are_accurate(void **state) {
         k->sigmoid_mul(x, w, y, N);
         for (int i = 0; i < N; i++)
             assert_true(ulps(y[i], sigmoid_reference((double)x[i]) * w[i]) < 4);
+        k->clamp(x, -1.5f, 3.0f, y, N);
+        for (int i = 0; i < N; i++)
+            assert_true(y[i] == fminf(fmaxf(x[i], -1.5f), 3.0f));
         double product = 0;
         for (int i = 0; i < N; i++)
             product += (double)x[i] * w[i];
@@ -219,6 +222,7 @@ static void do_rms_norm(const clt_kernels *k, operands *o, int64_t n) { k->rms_n
 static void do_rms_norm_bare(const clt_kernels *k, operands *o, int64_t n) { k->rms_norm(o->a, NULL, 1e-6f, o->a, n); }
 static void do_add(const clt_kernels *k, operands *o, int64_t n) { k->add(o->a, o->b, o->y, n); }
 static void do_scale(const clt_kernels *k, operands *o, int64_t n) { k->scale(o->a, o->b[0], o->y, n); }
+static void do_clamp(const clt_kernels *k, operands *o, int64_t n) { k->clamp(o->a, -2.5f, 4.0f, o->y, n); }
 static void do_axpy(const clt_kernels *k, operands *o, int64_t n) { k->axpy(o->b[0], o->a, o->y, n); }
 static void do_gelu_mul(const clt_kernels *k, operands *o, int64_t n) { k->gelu_mul(o->a, o->b, o->y, n); }
 static void do_sigmoid_mul(const clt_kernels *k, operands *o, int64_t n) { k->sigmoid_mul(o->a, o->b, o->y, n); }
@@ -233,7 +237,7 @@ static void levels_agree(void **state) {
     (void)state;
     static const struct { const char *name; void (*run)(const clt_kernels *, operands *, int64_t); } ops[] = {
         {"rms_norm", do_rms_norm}, {"rms_norm without weight", do_rms_norm_bare}, {"add", do_add}, {"scale", do_scale},
-        {"axpy", do_axpy}, {"gelu_mul", do_gelu_mul}, {"sigmoid_mul", do_sigmoid_mul},
+        {"clamp", do_clamp}, {"axpy", do_axpy}, {"gelu_mul", do_gelu_mul}, {"sigmoid_mul", do_sigmoid_mul},
         {"dot", do_dot}, {"softmax", do_softmax}, {"softcap", do_softcap},
         {"rope", do_rope}, {"argmax", do_argmax}};
     enum { N = (int)(sizeof(operands) / sizeof(float)) };
