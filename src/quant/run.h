@@ -21,6 +21,9 @@ typedef struct clt_run {
 /* Takes run number `run` (counted from the start of the row) of a row of type t apart. False, and nothing is written, for
  * F32, F16 and BF16, which have no runs. */
 bool clt_run_get(clt_type t, const uint8_t *row, int64_t run, clt_run *r);
+/* The inverse: puts a run into its block, whose bytes are zeros except for runs that were put before. d and m are those of the
+ * whole block. False for types without runs. */
+bool clt_run_put(clt_type t, uint8_t *row, int64_t run, const clt_run *r);
 /* What is subtracted from a code: 8, 16, 32, … ; 0 for types with a minimum and for IQ4. */
 int clt_run_offset(clt_type t);
 /* The sixteen values of a 4-bit IQ4 code. */

@@ -43,9 +43,32 @@ static void test_largest_fields(void **state) {
         }
 }
 
+/* Whatever bytes a block has, its runs put together again are the same bytes: no bit of any format is unread. */
+static void test_put_inverts_get(void **state) {
+    static const clt_type all[] = {CLT_Q4_0, CLT_Q4_1, CLT_Q5_0, CLT_Q5_1, CLT_Q8_0, CLT_Q2_K, CLT_Q3_K,
+                                   CLT_Q4_K, CLT_Q5_K, CLT_Q6_K, CLT_IQ4_NL, CLT_IQ4_XS};
+    enum { BLOCKS = 16 };
+    uint8_t from[BLOCKS * 256], to[BLOCKS * 256];
+    uint32_t random = 12345;
+    (void)state;
+    for (size_t i = 0; i < sizeof from; i++) from[i] = (uint8_t)((random = random * 1664525u + 1013904223u) >> 24);
+    for (size_t t = 0; t < sizeof all / sizeof *all; t++) {
+        const clt_type_info *info = clt_type_get((uint32_t)all[t]);
+        memset(to, 0, sizeof to);
+        for (int64_t run = BLOCKS * info->block_len / CLT_RUN - 1; run >= 0; run--) {
+            clt_run r;
+            assert_true(clt_run_get(all[t], from, run, &r));
+            assert_true(clt_run_put(all[t], to, run, &r));
+        }
+        assert_memory_equal(from, to, BLOCKS * info->block_bytes);
+    }
+    assert_false(clt_run_put(CLT_F16, to, 0, &(clt_run){0}));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_float_types_have_no_runs), cmocka_unit_test(test_largest_fields),
+        cmocka_unit_test(test_put_inverts_get),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
