@@ -6,6 +6,7 @@
 #define CLT_MODEL_AUDIO_H
 #include "model/tower.h"
 
+enum { CLT_AUDIO_WINDOW_MOST = 64 };
 typedef enum clt_audio_kind { CLT_AUDIO_NONE, CLT_AUDIO_CONFORMER, CLT_AUDIO_UNIFIED } clt_audio_kind;
 
 typedef struct clt_audio_config {
@@ -16,7 +17,9 @@ typedef struct clt_audio_config {
     int channels[2];        /* of the two sub-sampling convolutions */
     int bands;              /* mel bands, or samples of a raw frame */
     int out_width;          /* of output_proj */
-    float rms_eps, logit_cap;
+    float rms_eps;          /* of the sub-sampling, the convolutions and the norm before the projection; 1e-6 elsewhere */
+    float logit_cap;
+    float residual_weight;  /* of the feed-forwards: a half */
     double max_seconds;     /* of one clip; 0 = only the context limits it */
     int text_width;         /* D */
 } clt_audio_config;

@@ -11,14 +11,14 @@ static void must(clt_status st, const clt_err *err) {
     if (st != CLT_OK) fail_msg("%s (%s)", err->text, err->hint);
 }
 
-static void locate(char out[1024], const char *dir, const char *name) {
+void golden_path(char out[1024], const char *dir, const char *name) {
     const char *outside = getenv("CULET_GOLDENS"), *root = outside && *outside ? outside : CLT_TEST_DIR "/golden";
     snprintf(out, 1024, "%s/models/%s%s%s", root, dir, name ? "/" : "", name ? name : "");
 }
 
 bool golden_exists(const char *path) {
     char full[1024];
-    locate(full, path, NULL);
+    golden_path(full, path, NULL);
     return clt_is_file(full) || clt_is_dir(full);
 }
 
@@ -33,7 +33,7 @@ void golden_open(golden *g, const char *path, golden_options o) {
     static clt_err err;
     char full[1024];
     memset(g, 0, sizeof *g);
-    locate(full, path, NULL);
+    golden_path(full, path, NULL);
     must(clt_file_open(full, &g->file, &err), &err);
     must(clt_model_bind(g->file, &g->model, &err), &err);
     must(clt_pool_create(o.threads, &g->pool, &err), &err);
@@ -58,7 +58,7 @@ clt_json *golden_json(const char *dir, const char *name) {
     char path[1024];
     clt_buf text = {0};
     clt_json *doc = NULL;
-    locate(path, dir, name);
+    golden_path(path, dir, name);
     must(clt_read_file(path, 64 << 20, &text, &err), &err);
     must(clt_json_parse(text.data, text.len, path, &doc, &err), &err);
     clt_buf_free(&text);
@@ -69,7 +69,7 @@ float *golden_array(const char *dir, const char *name, size_t *n) {
     static clt_err err;
     char path[1024];
     clt_buf bytes = {0};
-    locate(path, dir, name);
+    golden_path(path, dir, name);
     must(clt_read_file(path, 64 << 20, &bytes, &err), &err);
     float *out = malloc(bytes.len + 1);
     assert_non_null(out);

@@ -33,6 +33,8 @@ typedef struct golden_options {
 clt_cpu_level golden_best_level(void);
 /* The goldens stand in tests/golden/models/, or in $CULET_GOLDENS/models/. */
 bool golden_exists(const char *path);
+/* dir/name, or dir where name is NULL. */
+void golden_path(char out[1024], const char *dir, const char *name);
 /* path is below that folder. Fails the test on any error. */
 void golden_open(golden *g, const char *path, golden_options o);
 void golden_close(golden *g);
