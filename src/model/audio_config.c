@@ -138,7 +138,8 @@ clt_status clt_audio_config_read(const clt_file *f, clt_audio_config *c, clt_err
         if (r.json) read_hf(&r, c);
         else read_gguf(&r, c);
         if (r.st != CLT_OK) return r.st;
-        if (c->width % c->heads) bad(&r, r.json ? "num_attention_heads" : "attention.head_count", "does not divide the width");
+        const char *heads = r.json ? "num_attention_heads" : "attention.head_count";
+        if (c->width % c->heads) bad(&r, heads, "does not divide the width");
         if (c->width % 2) bad(&r, r.json ? "hidden_size" : "embedding_length", "is odd");
         c->head_dim = c->width / c->heads;
     }
