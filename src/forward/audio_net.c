@@ -26,7 +26,8 @@ static void add_bounded(clt_pack_plan *p, clt_audio_matrix *mat, const clt_tower
 static void list(clt_pack_plan *p, const clt_audio_model *m, clt_audio *a) {
     clt_mat none;
     for (int l = 0; l < m->config.layers; l++) {
-        clt_audio_net_layer unused, *x = a ? &a->layer[l] : &unused;
+        clt_audio_net_layer unused = {0};
+        clt_audio_net_layer *x = a ? &a->layer[l] : &unused;
         const clt_audio_layer *t = &m->layer[l];
         for (int i = 0; i < 2; i++) {
             add_bounded(p, &x->ffn_up[i], &t->ffn_up[i]);
