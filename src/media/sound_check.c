@@ -101,7 +101,7 @@ static int64_t mp3_tag(const clt_sound_source *s, const uint8_t b[32], int64_t g
     return got;
 }
 
-/* Frames that the table in the first frame promises, that one not counted; 0 if there is none. */
+/* Frames that the table in the first frame promises; 0 if there is none. */
 static int64_t mp3_promised(const clt_sound_source *s, int64_t at, int side_bytes) {
     uint8_t b[12];
     if (clt_sound_source_read(s, b, sizeof b, at + 4 + side_bytes) != sizeof b) return 0;
@@ -115,6 +115,7 @@ clt_status clt_sound_check_mp3(const clt_sound_source *s, clt_err *err) {
         uint8_t b[32] = {0};
         int64_t got = clt_sound_source_read(s, b, sizeof b, at), tag = mp3_tag(s, b, got, at);
         mp3_frame f = tag ? (mp3_frame){tag, 0} : mp3_header(b);
+        if (!frames && memcmp(b, "fLaC", 4) == 0) return CLT_OK; /* behind a tag: the decoder takes it */
         if (f.bytes == 0) return CLT_OK; /* the length is the distance to the next: the decoder's business */
         if (f.bytes < 0)
             return clt_fail(err, CLT_E_FAILED, "%s: damaged at byte %lld: no frame of mp3", s->name, (long long)at);
@@ -124,7 +125,13 @@ clt_status clt_sound_check_mp3(const clt_sound_source *s, clt_err *err) {
         at += f.bytes;
     }
     if (!frames) return clt_fail(err, CLT_E_FAILED, "%s: damaged or cut off: no frame of mp3", s->name);
-    return frames > promised ? CLT_OK
-                             : clt_fail(err, CLT_E_FAILED, "%s: cut off: holds %lld of %lld frames", s->name,
-                                        (long long)frames - 1, (long long)promised);
+    frames -= promised > 0; /* the table stands in a frame of its own; some writers count that too */
+    if (frames < promised - 1)
+        return clt_fail(err, CLT_E_FAILED, "%s: cut off: holds %lld of %lld frames", s->name, (long long)frames,
+                        (long long)promised);
+    /* A decoder would stop at the number that the first file states. */
+    if (promised && frames > promised + 1)
+        return clt_fail(err, CLT_E_FAILED, "%s: holds %lld frames, but its table says %lld: several files in one?", s->name,
+                        (long long)frames, (long long)promised);
+    return CLT_OK;
 }

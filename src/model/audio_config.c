@@ -127,7 +127,12 @@ static clt_audio_kind kind_of(reader *r) {
 
 clt_status clt_audio_config_read(const clt_file *f, clt_audio_config *c, clt_err *err) {
     reader r = {.f = f, .err = err, .st = CLT_OK};
-    if (clt_file_get_kind(f) == CLT_FILE_HF) r.json = clt_json_get(clt_file_json(f, "config.json"), "audio_config");
+    if (clt_file_get_kind(f) == CLT_FILE_HF) {
+        r.json = clt_json_get(clt_file_json(f, "config.json"), "audio_config");
+        if (clt_json_kind(r.json) != CLT_JSON_OBJECT)
+            return clt_fail(err, CLT_E_FILE, "%s/config.json: audio_config is missing, but there is a sound tower",
+                            clt_file_path(f));
+    }
     c->kind = kind_of(&r);
     if (c->kind == CLT_AUDIO_UNIFIED) {
         c->bands = integer(&r, r.json ? "audio_embed_dim" : "embedding_length", 1, CLT_MAX_WIDTH, -1);

@@ -249,6 +249,15 @@ static void test_configurations(void **state) {
     BIND_REFUSED(configured("\"num_attention_heads\": 4", "\"num_attention_heads\": 3"), CLT_E_FILE, "does not divide");
 }
 
+static void test_a_folder_that_does_not_describe_its_tower(void **state) {
+    (void)state;
+    const char *dir = configured("\"hidden_act\": \"silu\"", "\"hidden_act\": \"silu\"");
+    clt_buf b = bytes_of(in_folder("dir/config.json"));
+    memcpy(b.data + place_of(&b, "\"audio_config\""), "\"audio_cinfog\"", 14);
+    write_buf("dir/config.json", &b);
+    BIND_REFUSED(dir, CLT_E_FILE, "config.json: audio_config is missing");
+}
+
 static void test_bounds_that_are_none(void **state) {
     (void)state;
     BIND_REFUSED(with_scalar("a.blk.1.ffn_down_1.input_min", NAN), CLT_E_FILE, "a.blk.1.ffn_down_1.input_min is no number");
@@ -281,6 +290,7 @@ int main(void) {
         cmocka_unit_test(test_absent_bounds),
         cmocka_unit_test(test_present), cmocka_unit_test(test_tensors_that_do_not_fit), cmocka_unit_test(test_other_widths),
         cmocka_unit_test(test_keys), cmocka_unit_test(test_configurations), cmocka_unit_test(test_bounds_that_are_none),
+        cmocka_unit_test(test_a_folder_that_does_not_describe_its_tower),
         cmocka_unit_test(test_memory_that_fails)};
     return cmocka_run_group_tests(tests, files_setup, files_teardown);
 }
