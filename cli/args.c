@@ -329,6 +329,25 @@ static clt_status store_list(const cli_option *o, const char *name, const char *
     return out->failed ? clt_fail_memory(err, "arguments", out->len * sizeof(int32_t)) : CLT_OK;
 }
 
+static clt_status store_part(const cli_option *o, const char *name, const char *value, void *field, cli_args *args,
+                             clt_err *err) {
+    cli_part_kind kind = (cli_part_kind)(int)o->min;
+    if (kind != CLI_PART_TEXT && !value[0]) {
+        return bad_value(err, name, value, "a name: it is empty");
+    }
+    cli_part *grown = clt_realloc(args->parts, (args->n_parts + 1) * sizeof(*grown));
+    if (!grown) {
+        return clt_fail_memory(err, "arguments", (args->n_parts + 1) * sizeof(*grown));
+    }
+    args->parts = grown;
+    args->parts[args->n_parts++] = (cli_part){kind, value};
+    args->n_media += kind != CLI_PART_TEXT && kind != CLI_PART_FILE;
+    if (kind == CLI_PART_FILE) {
+        *(const char **)field = value;
+    }
+    return kind == CLI_PART_TEXT ? append_string(field, value, err) : CLT_OK;
+}
+
 static clt_status store_value(const cli_option *o, const char *name, const char *value, cli_args *args, clt_err *err) {
     void *field = (char *)args + o->offset;
     switch (o->kind) {
@@ -360,6 +379,8 @@ static clt_status store_value(const cli_option *o, const char *name, const char 
         return CLT_OK;
     case CLI_K_TEXTS:
         return append_string(field, value, err);
+    case CLI_K_PART:
+        return store_part(o, name, value, field, args, err);
     case CLI_K_INT:
         return store_int(o, name, value, field, err);
     case CLI_K_REAL:
@@ -525,8 +546,10 @@ void cli_args_free(cli_args *args) {
     }
     clt_free(args->bench_models.items);
     clt_free(args->prompts.items);
+    clt_free(args->parts);
     clt_free(args->stops.items);
     clt_free(args->operands.items);
+    clt_free(args->tensor_types.items);
     clt_free(args->biases);
 }
 

@@ -23,6 +23,7 @@ typedef enum cli_verb {
     CLI_RM,
     CLI_DOCTOR,
     CLI_BENCH,
+    CLI_QUANTIZE,
     CLI_VERBS
 } cli_verb;
 
@@ -34,6 +35,13 @@ typedef struct cli_strings {
     const char **items;
     size_t n;
 } cli_strings;
+
+/* What a prompt is made of, in the order of its flags. */
+typedef enum cli_part_kind { CLI_PART_TEXT, CLI_PART_FILE, CLI_PART_IMAGE, CLI_PART_AUDIO, CLI_PART_VIDEO } cli_part_kind;
+typedef struct cli_part {
+    cli_part_kind kind;
+    const char *value; /* the text, or a file's name */
+} cli_part;
 
 typedef struct cli_bias {
     int32_t id;
@@ -52,6 +60,10 @@ typedef struct cli_args {
     const char *draft_model;          /* only to tell a missing drafter from a missing feature */
     cli_strings prompts;              /* every -p, in order */
     const char *file, *system;
+    cli_part *parts;                  /* -p, -f, --image, --audio and --video as they came */
+    size_t n_parts, n_media;          /* n_media: of them, those that are no text */
+    const char *mmproj;               /* NULL = the model's own */
+    int image_tokens;                 /* budget of a picture; 0 = the model's */
     const char *ids;                  /* "2,1841" or "@FILE" */
     bool ids_only;                    /* render --ids */
     cli_strings operands;             /* arguments that are no flags */
@@ -78,6 +90,8 @@ typedef struct cli_args {
     int spec, draft_max;              /* cli_spec */
 
     const char *out_file, *save_logits, *kl_base;
+    const char *imatrix;              /* of quantize */
+    cli_strings tensor_types;         /* every --tensor-type, in order */
 
     clt_ids bench_prompt, bench_gen, bench_pairs /* pp,tg,pp,tg… */, bench_depth, bench_threads, bench_batch, bench_ubatch;
     clt_ids bench_kv_k, bench_kv_v;   /* culet_kv_type */
@@ -101,6 +115,7 @@ typedef enum cli_kind {
     CLI_K_PATH,    /* const char *: not empty */
     CLI_K_PATHS,   /* cli_strings: appended, not empty */
     CLI_K_TEXTS,   /* cli_strings: appended */
+    CLI_K_PART,    /* the next part of the prompt; `min` is its cli_part_kind. Texts and files also go to the field */
     CLI_K_INT,     /* int within min..max */
     CLI_K_REAL,    /* float within min..max */
     CLI_K_SEED,    /* uint64_t; -1 = random */

@@ -8,6 +8,7 @@
 #define GENERATE (V(RUN) | V(CHAT))
 #define EVALUATE (GENERATE | V(LOGITS) | V(SCORE))
 #define TEXTS (V(RUN) | V(TOKENIZE) | V(LOGITS) | V(SCORE))
+#define PICTURES (V(RUN) | V(LOGITS))
 #define MODEL (EVALUATE | V(TOKENIZE) | V(DETOKENIZE) | V(RENDER) | V(SHOW) | V(PACK))
 #define EVERY ((1u << CLI_VERBS) - 1)
 #define AT(field) offsetof(cli_args, field)
@@ -18,12 +19,20 @@ const cli_option cli_options[] = {
      "a GGUF file, a Hugging Face folder, or a name in the model folder"},
     {"-m --model", V(BENCH), CLI_K_PATHS, AT(bench_models), 0, 0, "MODEL",
      "as elsewhere; may be given several times: each is measured"},
+    {"-mm --mmproj", EVALUATE | V(BENCH) | V(SHOW), CLI_K_TEXT, AT(mmproj), 0, 0, "FILE",
+     "the model's vision file, for pictures and sound; '' = none (the one beside the model)"},
     {"--chat-template-file", GENERATE | V(RENDER) | V(SHOW), CLI_K_PATH, AT(chat_template_file), 0, 0, "FILE",
      "use this chat template instead of the model's own"},
 
-    {"-p --prompt", TEXTS, CLI_K_TEXTS, AT(prompts), 0, 0, "TEXT", "the text; given several times, the texts are joined"},
-    {"-f --file", TEXTS, CLI_K_PATH, AT(file), 0, 0, "FILE",
+    {"-p --prompt", TEXTS, CLI_K_PART, AT(prompts), CLI_PART_TEXT, 0, "TEXT",
+     "the text; given several times, the texts are joined"},
+    {"-f --file", TEXTS, CLI_K_PART, AT(file), CLI_PART_FILE, 0, "FILE",
      "read the text from FILE (- = standard input); one final newline is dropped"},
+    {"--image", PICTURES, CLI_K_PART, 0, CLI_PART_IMAGE, 0, "FILE",
+     "a JPEG, PNG or WebP picture; it stands in the prompt where it is given, as --audio and --video"},
+    {"--audio", PICTURES, CLI_K_PART, 0, CLI_PART_AUDIO, 0, "FILE", "a sound: wav, flac, ogg or mp3"},
+    {"--image-tokens", EVALUATE, CLI_K_INT, AT(image_tokens), 0, 1 << 16, "N",
+     "tokens of a picture at most: 70, 140, 280, 560 or 1120; 0 = the model's own (0)"},
     {"--ids", TEXTS | V(DETOKENIZE), CLI_K_TEXT, AT(ids), 0, 0, "IDS",
      "token ids, 2,1841,…, or @FILE; no BOS is added and no template applied"},
     {"--ids", V(RENDER), CLI_K_FLAG, AT(ids_only), 0, 0, NULL, "write {\"ids\":[…]} instead of the text"},
@@ -47,7 +56,7 @@ const cli_option cli_options[] = {
     {"--pack-cache", EVALUATE | V(BENCH), CLI_K_FLAG, AT(pack_cache), 0, 0, NULL,
      "keep a packed copy of the weights for faster loading, unless there is one (culet pack)"},
     {"--packed", V(RM), CLI_K_FLAG, AT(packed), 0, 0, NULL, "the packed copies of the models named, or all packed copies"},
-    {"-t --threads", EVALUATE | V(SHOW) | V(PACK), CLI_K_INT, AT(threads), -1, 1024, "N",
+    {"-t --threads", EVALUATE | V(SHOW) | V(PACK) | V(QUANTIZE), CLI_K_INT, AT(threads), -1, 1024, "N",
      "threads; 0 or -1 = physical cores, the fast ones, within the CPU quota (0)"},
     {"-tb --threads-batch", EVALUATE | V(SHOW), CLI_K_INT, AT(threads_batch), -1, 1024, "N",
      "threads for prompts; 0 or -1 = as --threads (0)"},
@@ -98,6 +107,11 @@ const cli_option cli_options[] = {
      "write the logits of every row to FILE and the ids to FILE.ids"},
     {"--kl-base", V(SCORE), CLI_K_PATH, AT(kl_base), 0, 0, "FILE", "compare with logits saved by --save-logits"},
 
+    {"--imatrix", V(QUANTIZE), CLI_K_PATH, AT(imatrix), 0, 0, "FILE",
+     "importance of the inputs, as culet imatrix or llama-imatrix writes it"},
+    {"--tensor-type", V(QUANTIZE), CLI_K_TEXTS, AT(tensor_types), 0, 0, "REGEX=TYPE",
+     "type of the tensors whose names fit; may be given several times, the first that fits counts"},
+
     {"-p --n-prompt", V(BENCH), CLI_K_INTS, AT(bench_prompt), 0, INT_MAX / 4, "N,…", "prompt tokens to evaluate (512)"},
     {"-n --n-gen", V(BENCH), CLI_K_INTS, AT(bench_gen), 0, INT_MAX / 4, "N,…", "tokens to generate (128)"},
     {"-pg", V(BENCH), CLI_K_PAIRS, AT(bench_pairs), 0, INT_MAX / 4, "PP,TG",
@@ -141,8 +155,8 @@ const cli_option cli_options[] = {
     {"--probe", V(BENCH), CLI_K_CHOICE, AT(probe), 0, 0, "first|text|reply|rows", NULL},
     {"--since", V(BENCH), CLI_K_TEXT, AT(since), 0, 0, "MS", NULL},
 
-    {"--json", V(RUN) | V(TOKENIZE) | V(LOGITS) | V(SCORE) | V(SHOW) | V(LS) | V(PACK) | V(DOCTOR), CLI_K_FLAG, AT(json), 0, 0, NULL,
-     "write one JSON document"},
+    {"--json", V(RUN) | V(TOKENIZE) | V(LOGITS) | V(SCORE) | V(SHOW) | V(LS) | V(PACK) | V(DOCTOR) | V(QUANTIZE),
+     CLI_K_FLAG, AT(json), 0, 0, NULL, "write one JSON document"},
     {"--stats", GENERATE, CLI_K_STATS, AT(stats), 0, 0, "json", "timings on standard error; --stats=json for one JSON line"},
     {"-q --quiet", EVERY, CLI_K_FLAG, AT(quiet), 0, 0, NULL, "no warnings, no progress, no thoughts"},
     {"-v --verbose", EVERY, CLI_K_FLAG, AT(verbose), 0, 0, NULL, "say more on standard error (the seed, counts, times)"},
@@ -150,16 +164,12 @@ const cli_option cli_options[] = {
     {"--version", EVERY, CLI_K_FLAG, AT(version), 0, 0, NULL, NULL},
 
     {"-md --model-draft", EVALUATE | V(BENCH), CLI_K_ABSENT, AT(draft_model), 0, 0, "FILE", NULL},
-    LATER("-mm --mmproj", EVALUATE | V(BENCH) | V(SHOW), "FILE"),
     LATER("-Cb --cpu-mask-batch", EVALUATE, "HEX"),
     LATER("-Crb --cpu-range-batch", EVALUATE, "LO-HI"),
     LATER("--cpu-strict-batch", EVALUATE, "0|1"),
     LATER("--prio-batch", EVALUATE, "N"),
     LATER("--poll-batch", EVALUATE, "N"),
-    LATER("--image", EVALUATE, "FILE"),
-    LATER("--audio", EVALUATE, "FILE"),
     LATER("--video", GENERATE, "FILE"),
-    LATER("--image-tokens", EVALUATE, "N"),
     LATER("--grammar", GENERATE, "TEXT"),
     LATER("--grammar-file", GENERATE, "FILE"),
     LATER("-j --json-schema", GENERATE, "SCHEMA"),

@@ -27,7 +27,7 @@ static int take_reply(cli_chat_state *c, culet_status st, const culet_reply *rep
     if (cli_history_reply(&c->history, c->engine, reply, failure)) {
         return cli_fail_engine(failure);
     }
-    cli_timings_read(&c->args, c->engine, c->session, reply, &c->last);
+    cli_timings_read(&c->args, c->engine, c->session, reply, c->vision_ms, &c->last);
     c->has_last = true;
     cli_reply_note_calls(reply);
     cli_timings_print(&c->last, c->args.stats);

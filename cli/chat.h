@@ -17,6 +17,7 @@ typedef struct cli_chat_state {
     int32_t *bias_ids;
     float *bias_values;
     cli_timings last;        /* of the last reply */
+    double vision_ms;        /* of the media of the message that is answered */
     bool has_last;
     bool leaving;
     int exit_code;

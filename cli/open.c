@@ -41,7 +41,8 @@ static int first_or(const clt_ids *list, int otherwise) {
  * when its session is opened. */
 static culet_session_params least_session(const cli_args *args) {
     culet_session_params p = {.context = args->context, .batch = args->batch, .ubatch = args->ubatch,
-                              .kv_k = (culet_kv_type)args->kv_k, .kv_v = (culet_kv_type)args->kv_v};
+                              .kv_k = (culet_kv_type)args->kv_k, .kv_v = (culet_kv_type)args->kv_v,
+                              .image_tokens = args->image_tokens};
     if (args->verb == CLI_BENCH) {
         int prompt = largest(&args->bench_prompt), generated = largest(&args->bench_gen);
         int depth = largest(&args->bench_depth);
@@ -78,6 +79,7 @@ int cli_open_engine(const cli_args *args, culet_open_mode mode, int threads, cul
         .cpu_strict = args->cpu_strict,
         .plan = &least,
         .skip_memory_check = !args->memory_check,
+        .mmproj = args->mmproj,
         .chat_template_file = args->chat_template_file,
         .pack_cache = args->pack_cache,
         .log = on_log,
@@ -105,6 +107,7 @@ void cli_session_params(const cli_args *args, const culet_engine *e, size_t want
     }
     out->batch = args->batch;
     out->ubatch = args->ubatch;
+    out->image_tokens = args->image_tokens;
     out->kv_k = (culet_kv_type)args->kv_k;
     out->kv_v = (culet_kv_type)args->kv_v;
 }

@@ -41,6 +41,14 @@ int cli_read_source(const char *path, clt_buf *out) {
     return 0;
 }
 
+int cli_read_file_text(const char *path, clt_buf *out) {
+    int code = cli_read_source(path, out);
+    if (!code && strcmp(path, "-") && out->len && out->data[out->len - 1] == '\n') {
+        out->data[--out->len] = 0;
+    }
+    return code;
+}
+
 int cli_read_text(const cli_args *args, clt_buf *out) {
     if (args->prompts.n) {
         for (size_t i = 0; i < args->prompts.n; i++) {
@@ -48,14 +56,10 @@ int cli_read_text(const cli_args *args, clt_buf *out) {
         }
         return out->failed ? cli_failf(CLT_E_MEMORY, "--prompt: out of memory") : 0;
     }
-    if (args->file && strcmp(args->file, "-")) {
-        int code = cli_read_source(args->file, out);
-        if (!code && out->len && out->data[out->len - 1] == '\n') {
-            out->data[--out->len] = 0;
-        }
-        return code;
+    if (args->file) {
+        return cli_read_file_text(args->file, out);
     }
-    if (!args->file && cli_in_terminal()) {
+    if (cli_in_terminal()) {
         clt_err err;
         clt_err_clear(&err);
         clt_fail(&err, CLT_E_USAGE, "--prompt: no text was given");

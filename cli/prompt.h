@@ -6,6 +6,8 @@
 /* The bytes of the given text (every -p joined; -f without one final newline; standard input as it is). Returns 0, or prints
  * the error and returns the exit code. Texts may hold any bytes, NUL included. */
 int cli_read_text(const cli_args *args, clt_buf *out);
+/* What -f FILE gives: the file without one final newline, or standard input as it is ("-"). */
+int cli_read_file_text(const char *path, clt_buf *out);
 /* All of standard input, or a file up to 1 GiB ("-" = standard input). */
 int cli_read_source(const char *path, clt_buf *out);
 /* Reads --ids ("2,1841", spaces allowed, or "@FILE") and checks them against the vocabulary. */

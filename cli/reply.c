@@ -44,12 +44,13 @@ void cli_stream_end(cli_stream *s, bool always) {
 /* ---- timings ---- */
 
 void cli_timings_read(const cli_args *args, const culet_engine *e, const culet_session *s, const culet_reply *r,
-                      cli_timings *out) {
+                      double vision_ms, cli_timings *out) {
     const culet_model_info *info = culet_engine_info(e);
     *out = (cli_timings){
         .t = r->timings,
         .finish = r->finish,
         .load_ms = info->load_ms,
+        .vision_ms = vision_ms,
         .kv_bytes = culet_session_kv_bytes(s),
         .spec = cli_spec_name(args->spec),
         .cpu_level = info->cpu_level,
@@ -91,7 +92,7 @@ void cli_timings_json(const cli_timings *m, clt_buf *out) {
     put_int(&w, "draft_n_accepted", m->t.draft_n_accepted);
     put_num(&w, "ttft_ms", m->t.ttft_ms);
     put_num(&w, "load_ms", m->load_ms);
-    put_num(&w, "vision_ms", 0);
+    put_num(&w, "vision_ms", m->vision_ms);
     put_int(&w, "rss_peak_bytes", clt_rss_peak_bytes());
     put_int(&w, "kv_bytes", m->kv_bytes);
     put_text(&w, "finish_reason", culet_finish_name(m->finish));
@@ -112,6 +113,9 @@ void cli_timings_print(const cli_timings *m, int stats) {
     } else if (stats == CLI_STATS_TEXT) {
         cli_say("prompt   %zu tokens: %zu reused, %zu evaluated in %.1f ms (%.1f per second)", t->cache_n + t->prompt_n,
                 t->cache_n, t->prompt_n, t->prompt_ms, per_second(t->prompt_n, t->prompt_ms));
+        if (m->vision_ms > 0) {
+            cli_say("media    decoded and encoded in %.1f ms", m->vision_ms);
+        }
         cli_say("reply    %zu tokens in %.1f ms (%.1f per second), first after %.1f ms, ended by %s", t->predicted_n,
                 t->predicted_ms, per_second(t->predicted_n, t->predicted_ms), t->ttft_ms, culet_finish_name(m->finish));
         cli_say("memory   %.1f MiB at most, cache %.1f MiB; load %.1f ms; %s, %d thread%s",

@@ -18,13 +18,13 @@ void cli_stream_end(cli_stream *s, bool always);
 typedef struct cli_timings {
     culet_timings t;
     culet_finish finish;
-    double load_ms;
+    double load_ms, vision_ms; /* vision_ms: decoding and encoding of pictures and sounds, before the prompt is read */
     uint64_t kv_bytes;
     const char *spec, *cpu_level;
     int threads;
 } cli_timings;
 void cli_timings_read(const cli_args *args, const culet_engine *e, const culet_session *s, const culet_reply *r,
-                      cli_timings *out);
+                      double vision_ms, cli_timings *out);
 /* One JSON object on one line, without a newline. */
 void cli_timings_json(const cli_timings *m, clt_buf *out);
 /* As --stats asks, to standard error. */

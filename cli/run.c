@@ -1,6 +1,8 @@
 /* culet run: one prompt, one reply. The prompt is text (as a chat, or raw) or ids; the reply goes to standard output. */
 #include <string.h>
 #include "base/mem.h"
+#include "content.h"
+#include "media.h"
 #include "open.h"
 #include "out.h"
 #include "prompt.h"
@@ -13,6 +15,7 @@ typedef struct run {
     culet_engine *engine;
     culet_session *session;
     clt_ids prompt;
+    cli_media media;
     bool raw, in_thought;
     culet_sampling sampling;
     int32_t *bias_ids;
@@ -21,7 +24,7 @@ typedef struct run {
 
 /* Markers of Gemma 3 are plain text to Gemma 4: the reply would be poor and nothing would say why. */
 static void warn_old_markers(const run *r, const clt_buf *text) {
-    if (!r->raw || !text->data || strcmp(culet_engine_info(r->engine)->architecture, "gemma4")) {
+    if (!text->data || strcmp(culet_engine_info(r->engine)->architecture, "gemma4")) {
         return;
     }
     static const char *const markers[] = {"<start_of_turn>", "<end_of_turn>"};
@@ -34,7 +37,7 @@ static void warn_old_markers(const run *r, const clt_buf *text) {
     }
 }
 
-static int render_chat(run *r, const clt_buf *text) {
+static int render_chat(run *r, const cli_content *content) {
     const cli_args *args = r->args;
     clt_buf messages = {0}, request = {0};
     culet_prompt prompt = {0};
@@ -44,7 +47,7 @@ static int render_chat(run *r, const clt_buf *text) {
         cli_message(&messages, "system", args->system, strlen(args->system));
         clt_buf_putc(&messages, ',');
     }
-    cli_message(&messages, "user", text->data, text->len);
+    cli_content_message(content, "user", &messages);
     cli_request(&request, messages.data, messages.len, args->think);
     if (messages.failed || request.failed) {
         code = cli_failf(CLT_E_MEMORY, "run: out of memory for the prompt");
@@ -61,14 +64,15 @@ static int render_chat(run *r, const clt_buf *text) {
 }
 
 static int read_text_prompt(run *r) {
-    clt_buf text = {0};
-    int code = cli_read_text(r->args, &text);
-    if (!code) {
-        warn_old_markers(r, &text);
-        code = r->raw ? cli_tokenize_text(r->engine, text.data, text.len, r->args->special, !r->args->no_bos, &r->prompt)
-                      : render_chat(r, &text);
+    cli_content content = {0};
+    int code = cli_content_read(r->args, &content);
+    for (size_t i = 0; i < content.n && r->raw; i++) {
+        warn_old_markers(r, &content.item[i].text);
     }
-    clt_buf_free(&text);
+    if (!code) {
+        code = r->raw ? cli_content_tokenize(r->args, &content, r->engine, &r->prompt) : render_chat(r, &content);
+    }
+    cli_content_free(&content);
     return code;
 }
 
@@ -80,7 +84,10 @@ static int read_prompt(run *r) {
         return cli_failf(CLT_E_USAGE, "--system-prompt: there is no place for it in a raw completion%s",
                          args->raw ? "" : "; this is a base model without a chat template");
     }
-    int code;
+    int code = cli_media_load(args, r->engine, &r->media); /* before the text: a model that cannot see says so at once */
+    if (code) {
+        return code;
+    }
     if (args->ids) {
         code = cli_read_ids(args->ids, info->vocab, &r->prompt);
         r->in_thought = !r->raw && cli_ids_in_thought(r->engine, r->prompt.data, r->prompt.len);
@@ -89,6 +96,9 @@ static int read_prompt(run *r) {
     }
     if (!code && r->prompt.failed) {
         code = cli_failf(CLT_E_MEMORY, "run: out of memory for the prompt");
+    }
+    if (!code) {
+        code = cli_media_expand(&r->media, r->engine, &r->prompt);
     }
     if (!code && !r->prompt.len) {
         code = cli_failf(CLT_E_USAGE, "--prompt: it has no tokens, and nothing can follow nothing");
@@ -107,7 +117,7 @@ static void show_facts(const run *r) {
 /* After a successful generation: what was not streamed. */
 static int show_reply(run *r, const culet_reply *reply) {
     cli_timings timings;
-    cli_timings_read(r->args, r->engine, r->session, reply, &timings);
+    cli_timings_read(r->args, r->engine, r->session, reply, r->media.ms, &timings);
     if (r->args->json) {
         clt_buf document = {0};
         cli_reply_json(reply, r->prompt.data, r->prompt.len, &timings, &document);
@@ -126,6 +136,8 @@ static int generate(run *r) {
     culet_generate_params p = {
         .prompt = r->prompt.data,
         .n_prompt = r->prompt.len,
+        .media = r->media.item,
+        .n_media = r->media.n,
         .max_tokens = args->predict,
         .sampling = r->sampling,
         .stops = args->stops.items,
@@ -181,6 +193,7 @@ int cli_run(const cli_args *args) {
         code = generate(&r);
     }
     culet_session_close(r.session);
+    cli_media_free(&r.media);
     culet_engine_close(r.engine);
     clt_ids_free(&r.prompt);
     clt_free(r.bias_ids);

@@ -159,11 +159,11 @@ clt_status clt_towers_refuse(const culet_engine *e, culet_media_kind kind, clt_e
     if (*t->refusal) return clt_fail(err, CLT_E_UNSUPPORTED, "%s: cannot %s: %s", path, what, t->refusal);
     if (sound && (t->sees || deaf_by_nature(e))) {
         clt_fail(err, CLT_E_UNSUPPORTED, "%s: cannot hear: %s", path,
-                 deaf_by_nature(e) ? "models of this size have no sound tower" : "its vision file holds no sound tower");
+                 deaf_by_nature(e) ? "models of this size have no sound tower" : "there is a picture tower, but none for sound");
         return clt_hint(err, "E2B, E4B and the 12B take sound");
     }
     if (!sound && t->hears)
-        return clt_fail(err, CLT_E_UNSUPPORTED, "%s: cannot see: its vision file holds no picture tower", path);
+        return clt_fail(err, CLT_E_UNSUPPORTED, "%s: cannot see: there is a sound tower, but none for pictures", path);
     clt_fail(err, CLT_E_UNSUPPORTED, "%s: cannot %s: the file holds text weights alone%s", path, what,
              clt_file_get_kind(e->file) == CLT_FILE_GGUF ? " and no vision file (mmproj) is in use" : "");
     return clt_hint(err, "give the model's vision file with --mmproj, or put it beside the model as mmproj-….gguf");

@@ -4,6 +4,8 @@
  * allocated; a damaged file is one clear error. Knows no weights and no model. Nothing here is shared between threads. */
 #ifndef CLT_MEDIA_PICTURE_H
 #define CLT_MEDIA_PICTURE_H
+#include <stddef.h>
+#include <stdint.h>
 #include "base/err.h"
 
 enum { CLT_PICTURE_MAX_PIXELS = 128 * 1000 * 1000, CLT_PICTURE_MAX_SIDE = 65500 };
