@@ -71,6 +71,8 @@ static void near(const float *got, const float *want, int64_t n, double limit, c
 
 enum { CHIRP_FRAMES = 112, CHIRP_TOKENS = 28 };
 static const char audio_dir[] = "tiny-audio", audio_mmproj[] = "tiny-audio/gguf/tiny-audio-mmproj-f32.gguf";
+/* The sound tower alone: feed-forwards, queries and relative keys in Q8_0, other matrices in F16 and BF16. */
+static const char audio_mixed[] = "tiny-audio/gguf/tiny-audio-mmproj-mixed.gguf";
 static const char unified_dir[] = "tiny-unified", unified_mmproj[] = "tiny-unified/gguf/tiny-unified-mmproj-f32.gguf";
 
 typedef struct hidden { const float *want; int64_t rows; int seen; } hidden; /* rows: of the reference, one of them masked */
@@ -110,6 +112,24 @@ static void test_conformer_of_a_vision_file(void **state) {
     check_conformer(audio_mmproj);
 }
 
+/* Rounded weights and inputs of 8 bits: near, and not the same. */
+static void test_quantised_conformer(void **state) {
+    (void)state;
+    size_t n, n_soft;
+    double off = 0, size = 0;
+    float *mel = golden_array(audio_dir, "sound.chirp.features.f32", &n);
+    float *want = golden_array(audio_dir, "sound.chirp.soft.f32", &n_soft);
+    tower t = tower_open(audio_mixed, audio_dir, golden_best_level(), 2);
+    float *soft = soft_of(&t, mel, CHIRP_FRAMES);
+    for (size_t i = 0; i < n_soft; i++) {
+        off += pow((double)soft[i] - (double)want[i], 2);
+        size += pow((double)want[i], 2);
+    }
+    if (!(sqrt(off / size) > 1e-4 && sqrt(off / size) < 2e-2)) fail_msg("relative error %g", sqrt(off / size));
+    tower_close(&t);
+    free(mel), free(want), free(soft);
+}
+
 static void check_unified(const char *path) {
     size_t n, n_soft;
     float *frames = golden_array(unified_dir, "sound.chirp.features.f32", &n);
@@ -136,11 +156,12 @@ static void test_unified_of_a_vision_file(void **state) {
 
 static void test_levels_and_threads_change_no_bit(void **state) {
     (void)state;
-    const char *const paths[] = {audio_mmproj, unified_mmproj}, *const texts[] = {audio_dir, unified_dir};
+    const char *const paths[] = {audio_mmproj, unified_mmproj, audio_mixed};
+    const char *const texts[] = {audio_dir, unified_dir, audio_dir};
     size_t n;
-    for (int kind = 0; kind < 2; kind++) {
+    for (int kind = 0; kind < 3; kind++) {
         float *x = golden_array(texts[kind], "sound.chirp.features.f32", &n), *want = NULL;
-        int64_t frames = kind ? 18080 : CHIRP_FRAMES;
+        int64_t frames = kind == 1 ? 18080 : CHIRP_FRAMES;
         for (int level = 0; level < CLT_CPU_LEVELS; level++)
             for (int threads = 1; threads <= 4 && clt_kernels_get((clt_cpu_level)level); threads++) {
                 tower t = tower_open(paths[kind], texts[kind], (clt_cpu_level)level, threads);
@@ -252,7 +273,8 @@ static void test_memory_that_fails(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_conformer), cmocka_unit_test(test_conformer_of_a_vision_file), cmocka_unit_test(test_unified),
+        cmocka_unit_test(test_conformer), cmocka_unit_test(test_conformer_of_a_vision_file),
+        cmocka_unit_test(test_quantised_conformer), cmocka_unit_test(test_unified),
         cmocka_unit_test(test_unified_of_a_vision_file), cmocka_unit_test(test_levels_and_threads_change_no_bit),
         cmocka_unit_test(test_rows_do_not_hear_the_future), cmocka_unit_test(test_unified_lengths),
         cmocka_unit_test(test_tokens), cmocka_unit_test(test_cancelling), cmocka_unit_test(test_memory_that_fails)};
