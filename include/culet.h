@@ -268,6 +268,9 @@ culet_status culet_session_sync(culet_session *s, const int32_t *ids, size_t n, 
  * without media are embeddings of the placeholder itself. */
 culet_status culet_session_sync_media(culet_session *s, const int32_t *ids, size_t n, culet_media *const *media,
                                       size_t n_media, size_t *reused, culet_error *err);
+/* The pictures and sounds of the timeline in order, a frame of a video each by itself, also those of a saved session. Each
+ * is held for the caller (culet_media_free), who also frees the array (culet_free). */
+culet_status culet_session_media(const culet_session *s, culet_media ***out, size_t *n, culet_error *err);
 /* Appends and evaluates ids; logits of the last are ready afterwards. n >= 1. */
 culet_status culet_session_extend(culet_session *s, const int32_t *ids, size_t n, culet_error *err);
 /* Cuts the timeline to its first n tokens. What sliding layers no longer hold is evaluated again at the next sync or extend,
@@ -334,6 +337,27 @@ typedef struct culet_reply {
  * timeline is prompt + ids (the last sampled token may not be evaluated yet). */
 culet_status culet_generate(culet_session *s, const culet_generate_params *p, culet_reply *out, culet_error *err);
 void culet_reply_free(culet_reply *r);
+
+/* ---------------------------------------------------------------- files */
+
+typedef struct culet_quantize_params {
+    const char *input;              /* a GGUF file, or a name in the model folder */
+    const char *output;             /* a GGUF file: appears whole or not at all */
+    const char *type;               /* "Q4_K_M", "Q8_0", "F16", … */
+    const char *imatrix;            /* a file of importances, GGUF or the older form; NULL = none */
+    const char *const *overrides; size_t n_overrides; /* "REGEX=TYPE": tensors whose names fit; the first that fits counts */
+    int threads;                    /* 0 = the fast physical cores */
+    bool (*progress)(void *user, double done); /* 0..1; false cancels and leaves nothing; NULL = none */
+    void *user;
+} culet_quantize_params;
+
+typedef struct culet_quantized {
+    size_t tensors;
+    uint64_t bytes_before, bytes;   /* of all tensors */
+} culet_quantized;
+
+/* Streams: memory does not grow with the model. CULET_FAILED if the disk lacks room, which is checked first. */
+culet_status culet_quantize(const culet_quantize_params *p, culet_quantized *out, culet_error *err);
 
 #ifdef __cplusplus
 }

@@ -15,6 +15,7 @@ int clt_cores(void);                  /* physical cores this process may use, >=
 int clt_threads_default(void);        /* the fast ones among them, within a control group's quota; cores.h says more */
 bool clt_is_dir(const char *path);
 bool clt_is_file(const char *path);
+bool clt_same_file(const char *a, const char *b); /* both exist and are one file */
 bool clt_ends_with(const char *name, const char *end);
 /* Exactly n bytes from offset `at` of an open file. False: errno says why, 0 where the file ends before. Thread-safe. */
 bool clt_read_at(int fd, void *dst, size_t n, uint64_t at);

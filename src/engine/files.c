@@ -1,0 +1,139 @@
+/* Files made of files: quantised ones, converted folders. Opens what is read, makes the manifest, has it written. */
+#include <string.h>
+#include <strings.h>
+#include "base/mem.h"
+#include "base/os.h"
+#include "convert/quantize.h"
+#include "engine/impl.h"
+#include "hub/folder.h"
+
+/* What a run reads, holds and writes. */
+typedef struct files {
+    clt_file *file;
+    clt_manifest manifest;
+    clt_imatrix imatrix;
+    bool has_imatrix;
+    clt_type_override *overrides;
+    char *patterns; /* their texts, one block */
+    size_t n_overrides;
+    clt_pool *pool;
+    clt_fit_fn fit;
+} files;
+
+static void free_files(files *f) {
+    clt_manifest_free(&f->manifest);
+    if (f->has_imatrix) clt_imatrix_free(&f->imatrix);
+    clt_file_close(f->file);
+    clt_free(f->overrides);
+    clt_free(f->patterns);
+    clt_pool_free(f->pool);
+}
+
+static clt_status open_input(files *f, const char *input, clt_err *err) {
+    clt_buf path = {0};
+    clt_status status = clt_hub_find(input, &path, err);
+    if (status == CLT_OK) status = clt_file_open(path.data, &f->file, err);
+    if (status == CLT_OK) status = clt_manifest_init(&f->manifest, err);
+    clt_buf_free(&path);
+    return status;
+}
+
+static clt_status open_machine(files *f, int threads, clt_err *err) {
+    clt_cpu_level level;
+    clt_status status = clt_cpu_choose(&level, err);
+    if (status != CLT_OK) return status;
+    f->fit = clt_fit_get(level);
+    return clt_pool_create(threads > 0 ? threads : clt_threads_default(), &f->pool, err);
+}
+
+/* "REGEX=TYPE": the last "=" parts them. */
+static clt_status read_override(const char *text, char *pattern, clt_type_override *out, clt_err *err) {
+    const char *equals = strrchr(text, '=');
+    if (!equals || equals == text)
+        return clt_fail(err, CLT_E_USAGE, "--tensor-type: '%s' is not of the form REGEX=TYPE", text);
+    for (uint32_t t = 0; t < 64; t++) {
+        const clt_type_info *info = clt_type_get(t);
+        if (!info || strcasecmp(info->name, equals + 1) != 0) continue;
+        memcpy(pattern, text, (size_t)(equals - text));
+        pattern[equals - text] = 0;
+        *out = (clt_type_override){pattern, info->type};
+        return CLT_OK;
+    }
+    clt_fail(err, CLT_E_USAGE, "--tensor-type: '%s' is no type that culet writes", equals + 1);
+    return clt_hint(err, "types are F32 F16 BF16 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2_K Q3_K Q4_K Q5_K Q6_K IQ4_NL IQ4_XS");
+}
+
+static clt_status read_overrides(files *f, const char *const *texts, size_t n, clt_err *err) {
+    size_t bytes = 1;
+    for (size_t i = 0; i < n; i++) bytes += strlen(texts[i]) + 1;
+    f->overrides = clt_calloc(n + 1, sizeof *f->overrides);
+    f->patterns = clt_calloc(bytes, 1);
+    if (!f->overrides || !f->patterns) return clt_fail_memory(err, "patterns", bytes);
+    char *at = f->patterns;
+    for (; f->n_overrides < n; f->n_overrides++) {
+        clt_status status = read_override(texts[f->n_overrides], at, &f->overrides[f->n_overrides], err);
+        if (status != CLT_OK) return status;
+        at += strlen(at) + 1;
+    }
+    return CLT_OK;
+}
+
+static clt_status find_recipe(const char *name, const clt_recipe **out, clt_err *err) {
+    *out = clt_recipe_find(name);
+    if (*out) return CLT_OK;
+    clt_fail(err, CLT_E_USAGE, "quantize: '%s' is no type", name);
+    return clt_hint(err, "types are %s", clt_recipe_names());
+}
+
+/* Two names of one file would end with neither. */
+static clt_status check_distinct(const files *f, const char *output, clt_err *err) {
+    for (int i = 0; i < clt_file_shards(f->file); i++)
+        if (clt_same_file(clt_file_shard_path(f->file, i), output))
+            return clt_fail(err, CLT_E_USAGE, "%s: the output would take the place of the input", output);
+    return CLT_OK;
+}
+
+static void note_imatrix(files *f) {
+    clt_gguf_head *h = &f->manifest.head;
+    clt_gguf_put_str(h, "quantize.imatrix.file", f->imatrix.path, strlen(f->imatrix.path));
+    if (f->imatrix.text[0]) clt_gguf_put_str(h, "quantize.imatrix.dataset", f->imatrix.text, strlen(f->imatrix.text));
+    clt_gguf_put_u32(h, "quantize.imatrix.entries_count", (uint32_t)f->imatrix.n);
+    if (f->imatrix.chunks) clt_gguf_put_u32(h, "quantize.imatrix.chunks_count", f->imatrix.chunks);
+}
+
+static uint64_t bytes_of(const clt_manifest *m) {
+    uint64_t sum = 0;
+    for (size_t i = 0; i < m->n; i++) sum += clt_manifest_tensor_bytes(&m->tensors[i]);
+    return sum;
+}
+
+static clt_status quantize(files *f, const culet_quantize_params *p, culet_quantized *out, clt_err *err) {
+    const clt_recipe *recipe;
+    clt_status status = find_recipe(p->type, &recipe, err);
+    if (status == CLT_OK) status = read_overrides(f, p->overrides, p->n_overrides, err);
+    if (status == CLT_OK) status = open_input(f, p->input, err);
+    if (status == CLT_OK) status = check_distinct(f, p->output, err);
+    if (status == CLT_OK && p->imatrix) {
+        status = clt_imatrix_read(p->imatrix, &f->imatrix, err);
+        f->has_imatrix = status == CLT_OK;
+    }
+    if (status == CLT_OK) status = clt_manifest_copy(f->file, &f->manifest, err);
+    if (status != CLT_OK) return status;
+    *out = (culet_quantized){.tensors = f->manifest.n, .bytes_before = bytes_of(&f->manifest)};
+    clt_quantize_request request = {.recipe = recipe, .imatrix = f->has_imatrix ? &f->imatrix : NULL,
+                                    .overrides = f->overrides, .n_overrides = f->n_overrides};
+    status = clt_manifest_quantize(&f->manifest, &request, err);
+    out->bytes = bytes_of(&f->manifest);
+    if (status == CLT_OK && f->has_imatrix) note_imatrix(f);
+    if (status == CLT_OK) status = open_machine(f, p->threads, err);
+    if (status != CLT_OK) return status;
+    return clt_manifest_write(&f->manifest, p->output, &(clt_convert_run){f->pool, f->fit, p->progress, p->user}, err);
+}
+
+culet_status culet_quantize(const culet_quantize_params *p, culet_quantized *out, culet_error *err) {
+    clt_err inner;
+    files f = {0};
+    clt_status status = quantize(&f, p, out, &inner);
+    free_files(&f);
+    return clt_report(status, &inner, err);
+}
