@@ -37,6 +37,22 @@ static int take_reply(cli_chat_state *c, culet_status st, const culet_reply *rep
     return 0;
 }
 
+/* The history's ids with all tokens of its pictures and sounds; *whole is to be freed. */
+static culet_status whole_prompt(const cli_chat_state *c, culet_generate_params *p, int32_t **whole, culet_error *failure) {
+    const cli_history *h = &c->history;
+    p->media = h->media.item;
+    p->n_media = h->n_media;
+    p->prompt = h->ids.data;
+    p->n_prompt = h->ids.len;
+    if (!h->n_media) {
+        return CULET_OK;
+    }
+    culet_status st = culet_media_expand(c->engine, h->ids.data, h->ids.len, h->media.item, h->n_media, whole, &p->n_prompt,
+                                         failure);
+    p->prompt = *whole;
+    return st;
+}
+
 int cli_chat_reply(cli_chat_state *c) {
     cli_stream stream = {.hide_thoughts = c->args.quiet};
     culet_generate_params p = {
@@ -50,10 +66,12 @@ int cli_chat_reply(cli_chat_state *c) {
     };
     culet_reply reply = {0};
     culet_error failure = {0};
+    int32_t *whole = NULL;
     cli_signals_hold(c->session);
     culet_status st = cli_history_prompt(&c->history, c->engine, c->args.think, &p.in_thought, &failure);
-    p.prompt = c->history.ids.data;
-    p.n_prompt = c->history.ids.len;
+    if (!st) {
+        st = whole_prompt(c, &p, &whole, &failure);
+    }
     if (!st) {
         st = culet_generate(c->session, &p, &reply, &failure);
         cli_progress_end();
@@ -62,15 +80,34 @@ int cli_chat_reply(cli_chat_state *c) {
     cli_signals_release();
     int code = take_reply(c, st, &reply, &failure);
     culet_reply_free(&reply);
+    culet_free(whole);
     if (st == CULET_CONTEXT) {
         cli_say("/clear begins anew; a larger context is set with -c");
     }
     return code;
 }
 
+/* What waits stands before the text: in this order it was given. */
+static bool add_message(cli_chat_state *c, const char *text, size_t len) {
+    cli_content *w = &c->waiting;
+    if (!w->n) {
+        c->vision_ms = 0;
+        return cli_history_add(&c->history, "user", text, len);
+    }
+    cli_item *last = &w->item[w->n]; /* do_media has left room for it */
+    *last = (cli_item){.kind = CLI_PART_TEXT};
+    clt_buf_put(&last->text, text, len);
+    w->n++;
+    bool added = cli_history_add_content(&c->history, "user", w);
+    c->vision_ms = c->history.media.ms;
+    c->history.media.ms = 0;
+    cli_content_free(w);
+    return added;
+}
+
 static void answer(cli_chat_state *c, const char *text, size_t len) {
     int code;
-    if (!cli_history_add(&c->history, "user", text, len)) {
+    if (!add_message(c, text, len)) {
         code = cli_failf(CLT_E_MEMORY, "chat: out of memory for the conversation");
     } else {
         code = cli_chat_reply(c);
@@ -161,6 +198,7 @@ static void talk(cli_chat_state *c) {
 
 bool cli_chat_clear(cli_chat_state *c) {
     cli_history_free(&c->history);
+    cli_content_free(&c->waiting);
     return !c->args.system || cli_history_add(&c->history, "system", c->args.system, strlen(c->args.system));
 }
 
@@ -217,6 +255,7 @@ int cli_chat(const cli_args *args) {
     }
     cli_lines_close(c.lines);
     cli_history_free(&c.history);
+    cli_content_free(&c.waiting);
     culet_session_close(c.session);
     culet_engine_close(c.engine);
     clt_free(c.bias_ids);

@@ -17,6 +17,7 @@ typedef struct cli_chat_state {
     int32_t *bias_ids;
     float *bias_values;
     cli_timings last;        /* of the last reply */
+    cli_content waiting;     /* pictures and sounds given for the next message */
     double vision_ms;        /* of the media of the message that is answered */
     bool has_last;
     bool leaving;
@@ -27,7 +28,7 @@ typedef struct cli_chat_state {
 int cli_chat_reply(cli_chat_state *c);
 /* Runs a line that begins with '/'. */
 void cli_chat_command(cli_chat_state *c, const char *line);
-/* Forgets all but the system message. False if memory ran out. */
+/* Forgets all but the system message, also what waits for the next one. False if memory ran out. */
 bool cli_chat_clear(cli_chat_state *c);
 /* Resolves args into sampling again. The seed stays as it is unless it was set. */
 void cli_chat_resample(cli_chat_state *c);

@@ -6,6 +6,7 @@
 #include "chat.h"
 #include "open.h"
 #include "out.h"
+#include "signals.h"
 
 typedef struct chat_command {
     const char *name;
@@ -130,11 +131,25 @@ static void write_document(const cli_chat_state *c, clt_buf *out) {
     clt_jsonw_close(&w, '}');
 }
 
+/* Pictures are saved with the session, which knows those that it has evaluated. */
+static bool session_holds_media(const cli_chat_state *c) {
+    cli_media held = {0};
+    bool all = !c->history.n_media || (!cli_media_of_session(&held, c->session) && held.n >= c->history.n_media);
+    cli_media_free(&held);
+    if (!all) {
+        cli_failf(CLT_E_FAILED, "/save: a picture or sound has not been answered yet; /regen and save again");
+    }
+    return all;
+}
+
 static void do_save(cli_chat_state *c, char *argument) {
     culet_error failure = {0};
     clt_buf document = {0};
     if (!argument[0]) {
         cli_failf(CLT_E_USAGE, "/save: needs a file name");
+        return;
+    }
+    if (!session_holds_media(c)) {
         return;
     }
     write_document(c, &document);
@@ -191,6 +206,7 @@ static void do_load(cli_chat_state *c, char *argument) {
     clt_json *document = NULL;
     char *text = NULL;
     size_t len = 0;
+    cli_media media = {0};
     clt_err_clear(&err);
     if (!argument[0]) {
         cli_failf(CLT_E_USAGE, "/load: needs a file name");
@@ -198,31 +214,55 @@ static void do_load(cli_chat_state *c, char *argument) {
     }
     if (culet_session_load(c->session, argument, &text, &len, &failure)) {
         cli_fail_engine(&failure);
+    } else if (cli_media_of_session(&media, c->session)) {
+        cli_content_free(&c->waiting); /* said already */
     } else if (clt_json_parse(text ? text : "", len, argument, &document, &err) ||
-               cli_history_read(&c->history, document, culet_engine_info(c->engine)->vocab, &err)) {
+               cli_history_read(&c->history, document, culet_engine_info(c->engine)->vocab, &media, &err)) {
         /* The session's tokens changed, which only costs time: the next reply brings it back to this conversation. */
         cli_fail(&err);
     } else {
+        cli_content_free(&c->waiting); /* belonged to the conversation that is gone */
         take_settings(c, document);
         c->has_last = false;
         cli_note("loaded %s: %zu messages, %zu tokens", argument, c->history.n, c->history.ids.len);
     }
+    cli_media_free(&media);
     clt_json_free(document);
     culet_free(text);
 }
 
 /* ---- the table ---- */
 
+/* Encodes a file and lets it wait for the text that comes next. */
+static void do_media(cli_chat_state *c, const char *command, cli_part_kind kind, const char *path) {
+    cli_content *w = &c->waiting;
+    if (!path[0]) {
+        cli_failf(CLT_E_USAGE, "%s: needs a file name", command);
+        return;
+    }
+    cli_item *grown = clt_realloc(w->item, (w->n + 2) * sizeof(*grown)); /* this one, and the text */
+    if (!grown) {
+        cli_failf(CLT_E_MEMORY, "%s: out of memory", command);
+        return;
+    }
+    w->item = grown;
+    cli_signals_hold_media(c->engine);
+    int code = cli_media_add(&c->history.media, c->engine, kind, path, c->args.image_tokens);
+    cli_signals_release();
+    if (!code) {
+        const culet_media_info *info = culet_media_get_info(c->history.media.item[c->history.media.n - 1]);
+        w->item[w->n++] = (cli_item){.kind = kind};
+        cli_note("%s: %zu tokens, in %.0f ms; it goes with your next message", path, info->tokens,
+                 info->decode_ms + info->encode_ms);
+    }
+}
+
 static void do_image(cli_chat_state *c, char *argument) {
-    (void)c;
-    (void)argument;
-    cli_failf(CLT_E_UNSUPPORTED, "/image: pictures are not in this version");
+    do_media(c, "/image", CLI_PART_IMAGE, argument);
 }
 
 static void do_audio(cli_chat_state *c, char *argument) {
-    (void)c;
-    (void)argument;
-    cli_failf(CLT_E_UNSUPPORTED, "/audio: sound is not in this version");
+    do_media(c, "/audio", CLI_PART_AUDIO, argument);
 }
 
 static void do_help(cli_chat_state *c, char *argument);
@@ -235,8 +275,8 @@ static const chat_command commands[] = {
     {"/think", do_think, "on|off", "let the model think first"},
     {"/set", do_set, "NAME VALUE", "change a sampling value; alone, show them"},
     {"/stats", do_stats, "", "times and reused tokens of the last reply"},
-    {"/image", do_image, "FILE", "not in this version"},
-    {"/audio", do_audio, "FILE", "not in this version"},
+    {"/image", do_image, "FILE", "show a picture with the next message"},
+    {"/audio", do_audio, "FILE", "let a sound be heard with the next message"},
     {"/?", do_help, "", "this list"},
     {"/help", do_help, "", "this list"},
     {"/bye", do_bye, "", "leave"},

@@ -1,7 +1,6 @@
 /* Texts and media of a prompt, as items of a chat message or as ids. Opens no media. */
 #include "content.h"
 #include <string.h>
-#include "base/json.h"
 #include "base/mem.h"
 #include "out.h"
 #include "prompt.h"
@@ -83,6 +82,31 @@ int cli_content_tokenize(const cli_args *args, const cli_content *c, const culet
         bos = false;
     }
     return code;
+}
+
+bool cli_content_parse(const clt_json *content, cli_content *out, bool *known) {
+    static const char *const names[] = {"", "", "image", "audio"};
+    size_t n = clt_json_kind(content) == CLT_JSON_ARRAY ? clt_json_len(content) : 1;
+    out->item = clt_calloc(n + 1, sizeof(*out->item));
+    for (size_t i = 0; out->item && i < n; i++) {
+        const clt_json *item = n == 1 && clt_json_kind(content) != CLT_JSON_ARRAY ? content : clt_json_at(content, i);
+        const char *type = clt_json_str(clt_json_get(item, "type"), NULL);
+        size_t len = 0;
+        const char *text = clt_json_str(item == content ? content : clt_json_get(item, "text"), &len);
+        cli_item *made = &out->item[out->n++];
+        *made = (cli_item){.kind = CLI_PART_TEXT};
+        for (int kind = CLI_PART_IMAGE; type && kind <= CLI_PART_AUDIO; kind++) {
+            made->kind = strcmp(type, names[kind]) ? made->kind : (cli_part_kind)kind;
+        }
+        *known &= made->kind != CLI_PART_TEXT || text;
+        if (made->kind == CLI_PART_TEXT && text) {
+            clt_buf_put(&made->text, text, len);
+        }
+        if (made->text.failed) {
+            return false;
+        }
+    }
+    return out->item != NULL;
 }
 
 static void put_item(clt_jsonw *w, const cli_item *item) {

@@ -2,6 +2,7 @@
 #ifndef CLI_CONTENT_H
 #define CLI_CONTENT_H
 #include "args.h"
+#include "base/json.h"
 
 typedef struct cli_item {
     cli_part_kind kind; /* CLI_PART_TEXT, or a medium, which has no text */
@@ -20,6 +21,8 @@ void cli_content_free(cli_content *c);
 int cli_content_tokenize(const cli_args *args, const cli_content *c, const culet_engine *e, clt_ids *out);
 /* One chat message as JSON; out->failed tells of memory that ran out. */
 void cli_content_message(const cli_content *c, const char *role, clt_buf *out);
+/* What cli_content_message wrote as "content". *known false: it is something else. False: no memory. */
+bool cli_content_parse(const clt_json *content, cli_content *out, bool *known);
 /* The id that stands for a medium until it is expanded; -1 if the model knows none. */
 int32_t cli_placeholder(const culet_engine *e, cli_part_kind kind);
 

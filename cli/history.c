@@ -8,19 +8,20 @@
 
 void cli_history_free(cli_history *h) {
     for (size_t i = 0; i < h->n; i++) {
-        clt_free(h->messages[i]);
+        clt_free(h->messages[i].json);
     }
     clt_free(h->messages);
+    cli_media_free(&h->media);
     clt_ids_free(&h->ids);
     clt_buf_free(&h->text);
     *h = (cli_history){0};
 }
 
 /* Takes over `message`. */
-static bool append_message(cli_history *h, char *message) {
+static bool append_message(cli_history *h, char *message, size_t n_media) {
     if (h->n == h->cap) {
         size_t cap = h->cap ? h->cap * 2 : 16;
-        char **grown = clt_realloc(h->messages, cap * sizeof(*grown));
+        cli_history_message *grown = clt_realloc(h->messages, cap * sizeof(*grown));
         if (!grown) {
             clt_free(message);
             return false;
@@ -28,8 +29,24 @@ static bool append_message(cli_history *h, char *message) {
         h->messages = grown;
         h->cap = cap;
     }
-    h->messages[h->n++] = message;
+    h->messages[h->n++] = (cli_history_message){message, n_media};
+    h->n_media += n_media;
     return true;
+}
+
+bool cli_history_add_content(cli_history *h, const char *role, const cli_content *content) {
+    clt_buf message = {0};
+    size_t n_media = 0;
+    for (size_t i = 0; i < content->n; i++) {
+        n_media += content->item[i].kind != CLI_PART_TEXT;
+    }
+    cli_content_message(content, role, &message);
+    if (message.failed) {
+        clt_buf_free(&message);
+        return false;
+    }
+    h->replied = !strcmp(role, "assistant");
+    return append_message(h, message.data, n_media);
 }
 
 bool cli_history_add(cli_history *h, const char *role, const char *text, size_t len) {
@@ -40,12 +57,15 @@ bool cli_history_add(cli_history *h, const char *role, const char *text, size_t 
         return false;
     }
     h->replied = !strcmp(role, "assistant");
-    return append_message(h, message.data);
+    return append_message(h, message.data, 0);
 }
 
 void cli_history_drop_last(cli_history *h) {
     if (h->n) {
-        clt_free(h->messages[--h->n]);
+        cli_history_message *last = &h->messages[--h->n];
+        h->n_media -= last->n_media;
+        cli_media_remove(&h->media, h->n_media, last->n_media);
+        clt_free(last->json);
         h->replied = false;
     }
 }
@@ -100,7 +120,7 @@ culet_status cli_history_prompt(cli_history *h, const culet_engine *e, bool thin
     culet_status st = CULET_OK;
     for (size_t i = 0; i < h->n; i++) {
         clt_buf_puts(&messages, i ? "," : "");
-        clt_buf_puts(&messages, h->messages[i]);
+        clt_buf_puts(&messages, h->messages[i].json);
     }
     cli_request(&request, messages.data ? messages.data : "", messages.len, think);
     if (messages.failed || request.failed) {
@@ -144,7 +164,24 @@ static culet_status reply_text(cli_history *h, const culet_engine *e, const cule
     return st;
 }
 
+/* A model may write the placeholder of a picture. Kept as an id it would be the place of a picture that nobody gave. */
+static bool has_placeholder(const culet_engine *e, const culet_reply *reply) {
+    for (int kind = CLI_PART_IMAGE; kind <= CLI_PART_VIDEO; kind++) {
+        int32_t id = cli_placeholder(e, (cli_part_kind)kind);
+        for (size_t i = 0; i < reply->n_ids && id >= 0; i++) {
+            if (reply->ids[i] == id) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 culet_status cli_history_reply(cli_history *h, const culet_engine *e, const culet_reply *reply, culet_error *err) {
+    if (has_placeholder(e, reply)) { /* the next prompt is taken as rendered */
+        h->ids.len = h->text.len = h->prompt_ids = h->prompt_text = 0;
+        return cli_history_add(h, "assistant", reply->text, reply->text_len) ? CULET_OK : out_of_memory(err);
+    }
     culet_status st = reply_text(h, e, reply, err);
     if (st) {
         return st;
@@ -167,7 +204,7 @@ void cli_history_write(const cli_history *h, clt_jsonw *w) {
     clt_jsonw_key(w, "messages");
     clt_jsonw_open(w, '[');
     for (size_t i = 0; i < h->n; i++) {
-        clt_jsonw_raw(w, h->messages[i], strlen(h->messages[i]));
+        clt_jsonw_raw(w, h->messages[i].json, strlen(h->messages[i].json));
     }
     clt_jsonw_close(w, ']');
     clt_jsonw_key(w, "text");
@@ -186,22 +223,30 @@ static clt_status bad_history(clt_err *err, const char *what) {
     return clt_fail(err, CLT_E_FILE, "saved conversation: %s is missing or wrong", what);
 }
 
-static clt_status read_messages(cli_history *h, const clt_json *list, clt_err *err) {
+/* One message; *known: it was understood. False: no memory. */
+static bool read_message(cli_history *h, const clt_json *message, bool *known) {
     static const char *const roles[] = {"system", "user", "assistant"};
+    const clt_json *content = clt_json_get(message, "content");
+    const char *role = clt_json_str(clt_json_get(message, "role"), NULL);
+    cli_content parsed = {0};
+    *known = false;
+    for (size_t r = 0; role && r < 3; r++) {
+        *known |= !strcmp(role, roles[r]);
+    }
+    bool read = cli_content_parse(content, &parsed, known);
+    bool added = read && (!*known || cli_history_add_content(h, role, &parsed));
+    cli_content_free(&parsed);
+    return added;
+}
+
+static clt_status read_messages(cli_history *h, const clt_json *list, clt_err *err) {
+    bool known;
     for (size_t i = 0; i < clt_json_len(list); i++) {
-        size_t len;
-        const clt_json *message = clt_json_at(list, i);
-        const char *role = clt_json_str(clt_json_get(message, "role"), NULL);
-        const char *content = clt_json_str(clt_json_get(message, "content"), &len);
-        bool known = false;
-        for (size_t r = 0; role && r < 3; r++) {
-            known |= !strcmp(role, roles[r]);
+        if (!read_message(h, clt_json_at(list, i), &known)) {
+            return clt_fail_memory(err, "a saved conversation", i);
         }
-        if (!known || !content) {
+        if (!known) {
             return bad_history(err, "a message");
-        }
-        if (!cli_history_add(h, role, content, len)) {
-            return clt_fail_memory(err, "a saved conversation", len);
         }
     }
     return CLT_OK;
@@ -228,16 +273,22 @@ static clt_status read_tokens(cli_history *h, const clt_json *document, int voca
     return h->ids.failed || h->text.failed ? clt_fail_memory(err, "a saved conversation", len) : CLT_OK;
 }
 
-clt_status cli_history_read(cli_history *h, const clt_json *document, int vocab, clt_err *err) {
+clt_status cli_history_read(cli_history *h, const clt_json *document, int vocab, cli_media *media, clt_err *err) {
     cli_history fresh = {0};
     clt_status st = read_messages(&fresh, clt_json_get(document, "messages"), err);
     if (!st) {
         st = read_tokens(&fresh, document, vocab, err);
     }
+    if (!st && media->n < fresh.n_media) {
+        st = bad_history(err, "a picture or sound");
+    }
     if (st) {
         cli_history_free(&fresh);
         return st;
     }
+    cli_media_cut(media, fresh.n_media);
+    fresh.media = *media;
+    *media = (cli_media){0};
     cli_history_free(h);
     *h = fresh;
     return CLT_OK;

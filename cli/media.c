@@ -40,9 +40,29 @@ int cli_media_load(const cli_args *args, culet_engine *e, cli_media *out) {
     return code;
 }
 
+int cli_media_of_session(cli_media *m, const culet_session *s) {
+    culet_error failure = {0};
+    cli_media_free(m);
+    if (culet_session_media(s, &m->item, &m->n, &failure)) {
+        return cli_fail_engine(&failure);
+    }
+    m->cap = m->n;
+    return 0;
+}
+
+void cli_media_remove(cli_media *m, size_t at, size_t count) {
+    for (size_t i = at; i < at + count; i++) {
+        culet_media_free(m->item[i]);
+    }
+    if (count) {
+        memmove(m->item + at, m->item + at + count, (m->n - at - count) * sizeof(*m->item));
+        m->n -= count;
+    }
+}
+
 void cli_media_cut(cli_media *m, size_t n) {
-    while (m->n > n) {
-        culet_media_free(m->item[--m->n]);
+    if (m->n > n) {
+        cli_media_remove(m, n, m->n - n);
     }
 }
 

@@ -13,6 +13,9 @@ typedef struct cli_media {
 int cli_media_load(const cli_args *args, culet_engine *e, cli_media *out);
 /* The same for one more file. kind: CLI_PART_IMAGE, CLI_PART_AUDIO or CLI_PART_VIDEO. */
 int cli_media_add(cli_media *m, culet_engine *e, cli_part_kind kind, const char *path, int tokens);
+/* Takes all media of a session's timeline, the others are dropped. */
+int cli_media_of_session(cli_media *m, const culet_session *s);
+void cli_media_remove(cli_media *m, size_t at, size_t count);
 /* Drops the last ones, down to n. */
 void cli_media_cut(cli_media *m, size_t n);
 void cli_media_free(cli_media *m);

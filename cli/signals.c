@@ -11,6 +11,7 @@
 static volatile sig_atomic_t caught;
 static volatile sig_atomic_t waiting;       /* chat waits for a line */
 static culet_session *volatile held;
+static culet_engine *volatile held_media;
 static volatile sig_atomic_t group;         /* processes that we started and wait for */
 static int wake[2] = {-1, -1};
 
@@ -22,6 +23,8 @@ static void on_signal(int sig) {
         (void)ignored;
     } else if (s && !caught) {
         culet_session_cancel(s);
+    } else if (held_media && !caught) {
+        culet_media_cancel(held_media);
     } else {
         if (group > 0) {
             kill(-group, SIGKILL);
@@ -46,8 +49,14 @@ void cli_signals_hold(culet_session *s) {
     held = s;
 }
 
+void cli_signals_hold_media(culet_engine *e) {
+    caught = 0;
+    held_media = e;
+}
+
 void cli_signals_release(void) {
     held = NULL;
+    held_media = NULL;
 }
 
 void cli_signals_group(int id) {

@@ -9,6 +9,8 @@
 void cli_signals_init(void);
 /* From here to cli_signals_release a signal cancels `s`. */
 void cli_signals_hold(culet_session *s);
+/* The same for a picture or sound that is being encoded. */
+void cli_signals_hold_media(culet_engine *e);
 void cli_signals_release(void);
 /* From here on a signal that ends us also ends this group of processes; 0 = none. */
 void cli_signals_group(int id);

@@ -163,6 +163,27 @@ static clt_status wrap(clt_soft *const *part, size_t n, const culet_media_info *
     return CLT_OK;
 }
 
+static void free_all(culet_media **list, size_t n) {
+    for (size_t i = 0; i < n; i++) culet_media_free(list[i]);
+    clt_free(list);
+}
+
+culet_status culet_session_media(const culet_session *s, culet_media ***out, size_t *n, culet_error *err) {
+    clt_err inner;
+    clt_status status = CLT_OK;
+    culet_media **list = clt_calloc(s->spans.n + 1, sizeof *list);
+    *out = NULL, *n = 0;
+    if (!list) return clt_report(clt_fail_memory(&inner, "media", s->spans.n * sizeof *list), &inner, err);
+    for (size_t i = 0; i < s->spans.n && status == CLT_OK; i++) {
+        clt_soft *soft = s->spans.item[i].soft;
+        status = wrap(&soft, 1, &soft->info, &list[i], &inner);
+        if (status == CLT_OK) list[i]->info.cached = true, *n = i + 1;
+    }
+    if (status != CLT_OK) free_all(list, *n), *n = 0;
+    else *out = list;
+    return clt_report(status, &inner, err);
+}
+
 culet_media *culet_media_keep(culet_media *m) {
     atomic_fetch_add(&m->holders, 1);
     return m;
