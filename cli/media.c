@@ -25,8 +25,10 @@ int cli_media_add(cli_media *m, culet_engine *e, cli_part_kind kind, const char 
     culet_media *made = NULL;
     culet_error failure = {0};
     culet_media_source source = {.kind = kind == CLI_PART_AUDIO ? CULET_AUDIO : CULET_IMAGE, .path = path, .tokens = tokens};
-    culet_status st = culet_media_encode(e, &source, &made, &failure);
-    return st ? cli_fail_engine(&failure) : take(m, made);
+    if (culet_media_encode(e, &source, &made, &failure)) return cli_fail_engine(&failure);
+    const char *remark = culet_media_get_info(made)->remark;
+    if (*remark) cli_note("%s: %s", path, remark);
+    return take(m, made);
 }
 
 int cli_media_load(const cli_args *args, culet_engine *e, cli_media *out) {

@@ -221,6 +221,7 @@ typedef struct culet_media_info {
     double seconds;                 /* of the sound */
     double decode_ms, encode_ms;    /* encode_ms: 0 if `cached` */
     bool cached;                    /* its soft tokens were at hand: same picture or sound, same budget */
+    char remark[128];               /* what a person should know of a sound that was taken ("clipped: …"), or "" */
 } culet_media_info;
 
 /* CULET_UNSUPPORTED: the model cannot see (hear), or has no vision file; CULET_FAILED: damaged or unusable data. The tower is

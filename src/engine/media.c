@@ -132,8 +132,13 @@ static clt_status hear(intake *in, const clt_sound *sound, clt_soft **out, clt_e
     if (status == CLT_OK)
         status = clt_towers_hear_sound(in->e, raw ? sound->samples : mel, frames, soft->rows, err);
     clt_free(mel);
-    if (status == CLT_OK) soft->info.seconds = sound->seconds, *out = soft;
-    else clt_soft_free(soft);
+    if (status == CLT_OK) {
+        soft->info.seconds = sound->seconds;
+        clt_sound_remark(sound, soft->info.remark, sizeof soft->info.remark);
+        *out = soft;
+    } else {
+        clt_soft_free(soft);
+    }
     return status;
 }
 

@@ -124,6 +124,18 @@ def test_files_that_are_no_sound(culet, models, tmp_path, data, words):
         refused(culet("run", "-m", models / model, "--audio", path, "-p", "x"), "odd.wav", *words)
 
 
+def test_remarks(culet, models, tmp_path):
+    """Sound that is probably not what was meant is taken, with one line."""
+    args = ["run", "-m", models / "tiny-audio", "-p", "x", "-n", 1, "--audio"]
+    for samples, channels, word in ((tone(1) * 9, 1, "clipped"), (tone(1) * 0, 1, "silent"),
+                                    (numpy.repeat(tone(1), 8), 8, "8 channels")):
+        path = wav(tmp_path / "odd.wav", samples, 16000, channels)
+        r = culet(*args, path)
+        assert r.code == 0 and len(r.err.splitlines()) == 1 and "odd.wav: " in r.err and word in r.err, r.err
+        assert culet(*args, path, "-q").err == ""
+    assert culet(*args, CHIRP).err == ""
+
+
 def test_missing_file(culet, models, tmp_path):
     refused(culet("run", "-m", models / "tiny-audio", "--audio", tmp_path / "none.wav", "-p", "x"), "none.wav", "No such file")
 
