@@ -238,7 +238,8 @@ static void test_hostile_numbers(void **state) {
         {8, 4, "version", CULET_FILE}, {12, 4, "header", CULET_FILE}, {16, 8, "another model", CULET_FILE},
         {24, 8, "another model", CULET_FILE}, {32, 4, "KV types", CULET_FILE}, {36, 4, "KV types", CULET_FILE},
         {40, 4, "", CULET_FILE}, {44, 4, "", CULET_FILE}, {48, 4, "", CULET_FILE},
-        {52, 4, "", CULET_FILE}, {56, 8, "", CULET_FILE}, {64, 8, "sizes", CULET_FILE}, {72, 8, "sizes", CULET_FILE}, {80, 8, "sizes", CULET_FILE}, {88, 8, "follow", CULET_FILE},
+        {52, 4, "", CULET_FILE}, {56, 8, "", CULET_FILE}, {64, 8, "sizes", CULET_FILE},
+        {72, 8, "sizes", CULET_FILE}, {80, 8, "sizes", CULET_FILE}, {88, 8, "follow", CULET_FILE},
         {96, 8, "hash", CULET_FILE}};
     static const uint64_t values[] = {1, 2, 1281, 0x7FFFFFFF, 0x80000000, UINT32_MAX, INT64_MAX, UINT64_MAX};
     culet_engine *e = tiny_open("tiny-gemma3", CULET_OPEN_FULL, 1);
