@@ -1,6 +1,6 @@
 /* Grammars: what a reply may be -> which tokens may come next.
  *
- * A grammar is compiled once from GBNF, and is immutable. A matcher follows one reply
+ * A grammar is compiled once from GBNF, a JSON Schema or a list of tools, and is immutable. A matcher follows one reply
  * through it, byte by byte, so that the split into tokens does not matter, and tells the tokens that may follow. The tokens
  * of a vocabulary are prepared once and shared by all matchers. Knows no model: it is handed the bytes of tokens. */
 #ifndef CLT_GRAMMAR_GRAMMAR_H
@@ -20,6 +20,14 @@ enum { CLT_BYTE_QUOTE = 0xFF, CLT_BYTE_CALL = 0xFE, CLT_BYTE_CALL_END = 0xFD };
 typedef struct clt_grammar clt_grammar;
 /* GBNF as llama.cpp writes it; the rule `root` is the whole reply. Left recursion is refused by the rule's name. */
 clt_status clt_grammar_from_gbnf(const char *text, size_t len, clt_grammar **out, clt_err *err);
+/* JSON that a schema allows, with bounded white space. CLT_E_REQUEST names the place and the key that cannot be honoured.
+ * {"type":"object"} is any JSON object. `what` begins error texts: "json_schema". */
+clt_status clt_grammar_from_schema(const char *json, size_t len, const char *what, clt_grammar **out, clt_err *err);
+/* The same from a parsed document. */
+clt_status clt_grammar_from_schema_node(const clt_json *schema, const char *what, clt_grammar **out, clt_err *err);
+/* One call of one of the functions of an OpenAI list of tools, from CLT_BYTE_CALL to CLT_BYTE_CALL_END, in Gemma's notation;
+ * several calls in a row if `several`. only: the one function that may be called, NULL = any. */
+clt_status clt_grammar_from_tools(const clt_json *tools, const char *only, bool several, clt_grammar **out, clt_err *err);
 void clt_grammar_free(clt_grammar *g);
 
 /* ---- tokens ---- */

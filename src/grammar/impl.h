@@ -191,6 +191,9 @@ bool clt_prelude_states(clt_grammar *g);
 /* A regular expression as patterns of JSON Schema are, from -> to: the characters of a whole string, spelled. Counts. */
 clt_status clt_regex_write(clt_nfa *n, const char *pattern, size_t len, clt_spelling spelling, uint32_t from, uint32_t to,
                            const char *what, clt_err *err);
+/* One that is the whole text, in plain UTF-8. */
+clt_status clt_regex_plain(clt_nfa *n, const char *pattern, size_t len, uint32_t from, uint32_t to, const char *what,
+                           clt_err *err);
 
 /* ---- tokens (tokens.c, strings.c) ---- */
 
@@ -247,7 +250,7 @@ typedef struct clt_item {
 typedef struct clt_set {
     uint32_t at, n;               /* items */
     uint32_t open, n_open;        /* items that take bytes, calls followed; open CLT_NONE: not known yet */
-    uint32_t row;                 /* of `rows`: the next sets; CLT_NONE: none yet */
+    uint32_t row;                 /* where its row begins in `rows`; CLT_NONE: none yet */
     uint32_t near;                /* the set with counts that differ only where a token can tell; 0: not known yet */
     uint32_t mask;                /* of `masks`, CLT_NONE: none yet */
     uint32_t depth, hash;
@@ -266,8 +269,9 @@ typedef struct clt_sets {
     size_t n_items, cap_items;
     clt_set *sets;       /* 0: no set */
     size_t n_sets, cap_sets;
-    uint32_t *rows;
-    size_t n_rows, cap_rows;
+    uint32_t *rows;      /* [row][n_classes]: the row of the next set; 0 = that of the dead one, CLT_NONE = not known yet */
+    uint32_t *row_sets;  /* [rows]: whose row it is */
+    size_t n_rows, cap_rows, cap_row_sets;
     uint32_t *index;     /* hash table of sets */
     size_t index_mask;
     clt_mask *masks;
@@ -284,8 +288,9 @@ size_t clt_sets_bytes(const clt_sets *s);
 uint32_t clt_sets_start(clt_sets *s);
 /* The set after a byte. */
 uint32_t clt_sets_step(clt_sets *s, uint32_t set, uint8_t byte);
-/* The same, remembered for each class of bytes. */
-uint32_t clt_sets_walk(clt_sets *s, uint32_t set, uint8_t byte);
+/* The same by rows, which remember the step for each class of bytes. */
+uint32_t clt_sets_row(clt_sets *s, uint32_t set);
+uint32_t clt_sets_walk(clt_sets *s, uint32_t row, uint8_t byte);
 /* Items that take bytes. Valid until the next call. */
 const clt_item *clt_sets_open(clt_sets *s, uint32_t set, uint32_t *n);
 uint32_t clt_sets_near(clt_sets *s, uint32_t set);

@@ -12,22 +12,16 @@ static inline void allow(uint64_t *bits, int32_t id) {
     bits[id / 64] |= UINT64_C(1) << id % 64;
 }
 
-/* The set behind a node of the trie. Nearly always the step is remembered. */
-static inline uint32_t next_set(clt_sets *s, uint32_t set, uint8_t byte) {
-    uint32_t row = s->sets[set].row;
-    uint32_t next = row == CLT_NONE ? 0 : s->rows[row + s->g->class_of[byte]];
-    return next ? next : clt_sets_walk(s, set, byte);
-}
-
 /* Allows the tokens that lead from `set` somewhere. At a string's end: if the counts of its item are met. */
 static bool walk(clt_sets *s, const clt_trie *t, uint32_t set, const clt_item *string, uint64_t *bits) {
-    uint32_t path[CLT_MAX_TOKEN_BYTES + 2];
-    path[0] = set;
+    uint32_t path[CLT_MAX_TOKEN_BYTES + 2]; /* rows */
+    path[0] = clt_sets_row(s, set);
     for (uint32_t i = 0; i < t->n_nodes;) {
         const struct clt_trie_node *node = &t->nodes[i];
         if (i) {
-            uint32_t next = next_set(s, path[node->depth - 1], node->byte);
-            if (next == CLT_SET_DEAD) {
+            uint32_t next = s->rows[path[node->depth - 1] + s->g->class_of[node->byte]];
+            if (next == CLT_NONE) next = clt_sets_walk(s, path[node->depth - 1], node->byte);
+            if (next == 0) {
                 i = node->skip;
                 continue;
             }

@@ -21,7 +21,7 @@ bool clt_sets_init(clt_sets *s, const clt_grammar *g, size_t longest_token) {
     s->cap_sets = s->sets ? 16 : 0;
     s->n_sets = 1;
     s->no_memory = !s->index || !s->sets;
-    return clt_sets_start(s) != 0 && !s->no_memory;
+    return clt_sets_start(s) != 0 && clt_sets_row(s, CLT_SET_DEAD) == 0 && !s->no_memory;
 }
 
 static void free_masks(clt_sets *s) {
@@ -38,6 +38,7 @@ void clt_sets_free(clt_sets *s) {
     clt_free(s->items);
     clt_free(s->sets);
     clt_free(s->rows);
+    clt_free(s->row_sets);
     clt_free(s->index);
     clt_free(s->work);
     clt_free(s->heap);
@@ -324,23 +325,29 @@ uint32_t clt_sets_step(clt_sets *s, uint32_t set, uint8_t byte) {
     return find_set(s);
 }
 
-uint32_t clt_sets_walk(clt_sets *s, uint32_t set, uint8_t byte) {
-    uint32_t row = s->sets[set].row, column = s->g->class_of[byte], width = s->g->n_classes;
-    if (row == CLT_NONE) {
-        if (s->n_rows > UINT32_MAX / 2 || !CLT_ROOM(s->rows, s->cap_rows, s->n_rows + width)) {
-            s->no_memory = true;
-            return CLT_SET_DEAD;
-        }
-        row = s->sets[set].row = (uint32_t)s->n_rows;
-        memset(s->rows + row, 0, width * sizeof *s->rows);
-        s->n_rows += width;
+uint32_t clt_sets_row(clt_sets *s, uint32_t set) {
+    uint32_t width = s->g->n_classes, row = s->sets[set].row;
+    if (row != CLT_NONE) return row;
+    if (s->n_rows > UINT32_MAX / 2 || !CLT_ROOM(s->rows, s->cap_rows, s->n_rows + width) ||
+        !CLT_ROOM(s->row_sets, s->cap_row_sets, s->n_rows / width + 1)) {
+        s->no_memory = true;
+        return 0;
     }
-    if (s->rows[row + column] == 0) {
-        uint32_t next = clt_sets_step(s, set, byte);
-        if (s->no_memory || s->too_large) return CLT_SET_DEAD;
-        s->rows[row + column] = next;
-    }
-    return s->rows[row + column];
+    row = s->sets[set].row = (uint32_t)s->n_rows;
+    s->row_sets[row / width] = set;
+    memset(s->rows + row, set == CLT_SET_DEAD ? 0 : 0xFF, width * sizeof *s->rows);
+    s->n_rows += width;
+    return row;
+}
+
+uint32_t clt_sets_walk(clt_sets *s, uint32_t row, uint8_t byte) {
+    uint32_t *known = &s->rows[row + s->g->class_of[byte]];
+    if (*known != CLT_NONE) return *known;
+    uint32_t next = clt_sets_step(s, s->row_sets[row / s->g->n_classes], byte);
+    uint32_t next_row = s->no_memory || s->too_large ? 0 : clt_sets_row(s, next);
+    if (s->no_memory || s->too_large) return 0;
+    s->rows[row + s->g->class_of[byte]] = next_row;
+    return next_row;
 }
 
 /* ---- counts that no token can tell apart ---- */

@@ -1,6 +1,5 @@
 /* See fixture.h. */
 #include "fixture.h"
-#include "base/mem.h"
 
 static const char *const words[] = {
     "a", "b", "ab", "abc", "aa", "aaa", "aaaa", "aaaaaaaaaaaaaaaa", "bc", "\"", "\":", "\": ", "\": \"", "\",", "\", \"", "\"}",
@@ -50,6 +49,13 @@ clt_grammar *gbnf(const char *text) {
     return compiled(status, g, &err, text);
 }
 
+clt_grammar *schema(const char *json) {
+    clt_err err;
+    clt_grammar *g;
+    clt_status status = clt_grammar_from_schema(json, strlen(json), "schema", &g, &err);
+    return compiled(status, g, &err, json);
+}
+
 static const char *refusal(clt_status status, clt_grammar *g, const clt_err *err, const char *text) {
     if (status != CLT_E_REQUEST) fail_msg("status %d (%s) for %s", (int)status, status ? err->text : "", text);
     assert_null(g);
@@ -61,6 +67,13 @@ const char *gbnf_error(const char *text) {
     clt_grammar *g;
     clt_status status = clt_grammar_from_gbnf(text, strlen(text), &g, &err);
     return refusal(status, g, &err, text);
+}
+
+const char *schema_error(const char *json) {
+    static clt_err err;
+    clt_grammar *g;
+    clt_status status = clt_grammar_from_schema(json, strlen(json), "schema", &g, &err);
+    return refusal(status, g, &err, json);
 }
 
 clt_matcher *matcher_of(const clt_grammar *g) {

@@ -19,8 +19,10 @@ const clt_token_text *token_text(int32_t id); /* of it */
 
 /* Compile, failing the test with the error's text. */
 clt_grammar *gbnf(const char *text);
+clt_grammar *schema(const char *json);
 /* The refusal of a text; its status must be CLT_E_REQUEST. Valid until the next call. */
 const char *gbnf_error(const char *text);
+const char *schema_error(const char *json);
 
 clt_matcher *matcher_of(const clt_grammar *g);
 typedef enum verdict { REFUSED, UNFINISHED, COMPLETE } verdict;
