@@ -25,9 +25,9 @@ clt_status clt_grammar_from_gbnf(const char *text, size_t len, clt_grammar **out
 clt_status clt_grammar_from_schema(const char *json, size_t len, const char *what, clt_grammar **out, clt_err *err);
 /* The same from a parsed document. */
 clt_status clt_grammar_from_schema_node(const clt_json *schema, const char *what, clt_grammar **out, clt_err *err);
-/* One call of one of the functions of an OpenAI list of tools, from CLT_BYTE_CALL to CLT_BYTE_CALL_END, in Gemma's notation;
- * several calls in a row if `several`. only: the one function that may be called, NULL = any. */
-clt_status clt_grammar_from_tools(const clt_json *tools, const char *only, bool several, clt_grammar **out, clt_err *err);
+/* One call of one of the functions of an OpenAI list of tools, from CLT_BYTE_CALL to CLT_BYTE_CALL_END, in Gemma's notation.
+ * only: the one function that may be called, NULL = any. */
+clt_status clt_grammar_from_tools(const clt_json *tools, const char *only, clt_grammar **out, clt_err *err);
 void clt_grammar_free(clt_grammar *g);
 
 /* ---- tokens ---- */

@@ -181,11 +181,17 @@ uint32_t clt_schema_run(clt_schema *s, const clt_json *root, const char *path) {
     return rule;
 }
 
-void clt_schema_end(clt_schema *s) {
+void clt_schema_forget(clt_schema *s) {
     for (size_t i = 0; i < s->n_rules; i++) {
         clt_free(s->rules[i]->path);
         clt_free(s->rules[i]);
     }
+    s->n_rules = s->done = 0;
+    memset(s->heads, 0, sizeof s->heads);
+}
+
+void clt_schema_end(clt_schema *s) {
+    clt_schema_forget(s);
     clt_free(s->rules);
     clt_nfa_free(&s->nfa);
 }

@@ -45,6 +45,7 @@ void clt_schema_value(clt_schema *s, const clt_together *all, const char *path, 
 void clt_schema_any(clt_schema *s, uint32_t from, uint32_t to); /* any JSON value */
 void clt_schema_space(clt_schema *s, uint32_t from, uint32_t to);
 uint32_t clt_schema_run(clt_schema *s, const clt_json *root, const char *path); /* the rule of a schema; writes all that waits */
+void clt_schema_forget(clt_schema *s); /* the places of a schema that has been written */
 void clt_schema_end(clt_schema *s);
 
 /* ---- reading (schema_read.c) ---- */
