@@ -1,12 +1,8 @@
-/* The binding of a sound tower: roles to tensors, by the names of both forms.
- *
- * Whatever is missing, misshapen or left over is collected and reported together, each tensor by its name. */
-#include <math.h>
+/* The binding of a sound tower: roles to tensors, by the names of both forms. */
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/os.h"
 #include "model/audio_impl.h"
 #include "model/internal.h"
 
@@ -50,67 +46,8 @@ enum { N_ROLES = sizeof roles / sizeof *roles };
 
 typedef struct binder {
     clt_audio_model *m;
-    const clt_file *f;
-    bool gguf;
-    const char *prefix;     /* HF: "model." or nothing */
-    unsigned char *claimed; /* [tensors] */
-    clt_buf missing, misshapen, extra;
+    clt_tower_binder b;
 } binder;
-
-/* ---- single tensors ---- */
-
-static const clt_tensor *claim(binder *b, const char *name) {
-    const clt_tensor *t = clt_file_find(b->f, name);
-    if (t) b->claimed[t - clt_file_tensor(b->f, 0)] = 1;
-    return t;
-}
-
-/* rows: of all dimensions but the first, so that [5, 1, W] and [5, W] are the same. vector: read as plain numbers. */
-static void check(binder *b, const clt_tensor *t, int64_t cols, int64_t rows, bool vector) {
-    if (!t) return;
-    if (t->dims[0] != cols || clt_tensor_rows(t) != rows || (!vector && t->dims[1] != rows))
-        clt_buf_printf(&b->misshapen, "; %s has shape [%lld, %lld, %lld, %lld], expected %lld columns and %lld rows",
-                       t->name, (long long)t->dims[0], (long long)t->dims[1], (long long)t->dims[2], (long long)t->dims[3],
-                       (long long)cols, (long long)rows);
-    else if (vector && t->type != CLT_F32 && t->type != CLT_F16 && t->type != CLT_BF16)
-        clt_buf_printf(&b->misshapen, "; %s has type %s, expected F32, F16 or BF16", t->name,
-                       clt_type_name((uint32_t)t->type));
-}
-
-static const clt_tensor *global(binder *b, const char *gguf, const char *hf, int64_t cols, int64_t rows, bool vector) {
-    char name[192];
-    snprintf(name, sizeof name, "%s%s", b->gguf ? "" : b->prefix, b->gguf ? gguf : hf);
-    const clt_tensor *t = claim(b, name);
-    if (!t) clt_buf_printf(&b->missing, "; %s", name);
-    check(b, t, cols, rows, vector);
-    return t;
-}
-
-/* ---- bounds: beside "x.weight" or "x.linear.weight" stand "x.input_min" and three more ---- */
-
-static float bound(binder *b, const char *stem, const char *which, float none) {
-    char name[256];
-    float v = none;
-    snprintf(name, sizeof name, "%s.%s", stem, which);
-    const clt_tensor *t = claim(b, name);
-    if (!t) return none;
-    check(b, t, 1, 1, true);
-    if (t->dims[0] != 1 || clt_tensor_rows(t) != 1 || !clt_file_decode_row(b->f, t, 0, &v)) return none;
-    if (isnan(v)) clt_buf_printf(&b->misshapen, "; %s is no number", name);
-    return v;
-}
-
-static void read_bounds(binder *b, clt_tower_matrix *m) {
-    char stem[224];
-    snprintf(stem, sizeof stem, "%s", m->w->name);
-    size_t n = strlen(stem), tail = clt_ends_with(stem, ".linear.weight") ? 14 : 7;
-    stem[n - tail] = 0;
-    m->in_min = bound(b, stem, "input_min", -INFINITY), m->in_max = bound(b, stem, "input_max", INFINITY);
-    m->out_min = bound(b, stem, "output_min", -INFINITY), m->out_max = bound(b, stem, "output_max", INFINITY);
-    if (m->in_min > m->in_max || m->out_min > m->out_max)
-        clt_buf_printf(&b->misshapen, "; %s has bounds of which the lower is above the upper", m->w->name);
-    m->clipped = isfinite(m->in_min) || isfinite(m->in_max) || isfinite(m->out_min) || isfinite(m->out_max);
-}
 
 /* ---- all of them ---- */
 
@@ -132,16 +69,11 @@ static void bind_layer(binder *b, int l) {
     for (int i = 0; i < N_ROLES; i++) {
         const role *r = &roles[i];
         void *slot = (char *)&b->m->layer[l] + r->slot;
+        int64_t cols = value(c, r->cols), rows = value(c, r->rows);
         snprintf(gguf, sizeof gguf, "a.blk.%d.%s", l, r->gguf);
         snprintf(hf, sizeof hf, "audio_tower.layers.%d.%s", l, r->hf);
-        const clt_tensor *t = global(b, gguf, hf, value(c, r->cols), value(c, r->rows), r->rows == ONE || r->cols == KERNEL);
-        if (!r->clipped) {
-            *(const clt_tensor **)slot = t;
-            continue;
-        }
-        clt_tower_matrix *m = slot;
-        m->w = t;
-        if (t) read_bounds(b, m);
+        if (r->clipped) clt_tower_find_bounded(&b->b, gguf, hf, cols, rows, slot);
+        else *(const clt_tensor **)slot = clt_tower_find(&b->b, gguf, hf, cols, rows, r->rows == ONE || r->cols == KERNEL);
     }
 }
 
@@ -153,52 +85,24 @@ static void bind_conformer(binder *b) {
     for (int i = 0; i < 2; i++) {
         snprintf(gguf, sizeof gguf, "a.conv1d.%d.weight", i);
         snprintf(hf, sizeof hf, "audio_tower.subsample_conv_projection.layer%d.conv.weight", i);
-        m->conv[i] = global(b, gguf, hf, 3, 3 * in * c->channels[i], true);
+        m->conv[i] = clt_tower_find(&b->b, gguf, hf, 3, 3 * in * c->channels[i], true);
         snprintf(gguf, sizeof gguf, "a.conv1d.%d.norm.weight", i);
         snprintf(hf, sizeof hf, "audio_tower.subsample_conv_projection.layer%d.norm.weight", i);
-        m->conv_norm[i] = global(b, gguf, hf, c->channels[i], 1, true);
+        m->conv_norm[i] = clt_tower_find(&b->b, gguf, hf, c->channels[i], 1, true);
         in = c->channels[i];
     }
-    m->input_proj = global(b, "a.input_projection.weight",
+    m->input_proj = clt_tower_find(&b->b, "a.input_projection.weight",
                            "audio_tower.subsample_conv_projection.input_proj_linear.weight", flat, c->width, false);
     for (int l = 0; l < c->layers; l++) bind_layer(b, l);
-    m->output_proj = global(b, "a.pre_encode.out.weight", "audio_tower.output_proj.weight", c->width, c->out_width, false);
-    m->output_bias = global(b, "a.pre_encode.out.bias", "audio_tower.output_proj.bias", c->out_width, 1, true);
+    m->output_proj = clt_tower_find(&b->b, "a.pre_encode.out.weight", "audio_tower.output_proj.weight", c->width,
+                                    c->out_width, false);
+    m->output_bias = clt_tower_find(&b->b, "a.pre_encode.out.bias", "audio_tower.output_proj.bias", c->out_width, 1, true);
 }
 
-/* Tensors of the tower that no role knows: a tower that is not exactly understood. */
-static void collect_extra(binder *b) {
-    static const char *const own[2][2] = {{"audio_tower.", "embed_audio."}, {"a.", "mm.a."}};
-    for (size_t i = 0; i < clt_file_tensors(b->f); i++) {
-        const char *name = clt_file_tensor(b->f, i)->name;
-        if (b->claimed[i]) continue;
-        if (!b->gguf && strncmp(name, b->prefix, strlen(b->prefix)) == 0) name += strlen(b->prefix);
-        for (int k = 0; k < 2; k++)
-            if (strncmp(name, own[b->gguf][k], strlen(own[b->gguf][k])) == 0) clt_buf_printf(&b->extra, "; %s", name);
-    }
-}
-
-static clt_status report(binder *b, clt_err *err) {
-    const char *const kinds[] = {"missing tensors", "wrong tensors", "extra tensors"};
-    const clt_buf *lists[] = {&b->missing, &b->misshapen, &b->extra};
-    clt_buf text = {0};
-    for (int i = 0; i < 3; i++) {
-        text.failed |= lists[i]->failed;
-        if (lists[i]->len) clt_buf_printf(&text, "%s%s: %s", text.len ? ". " : "", kinds[i], lists[i]->data + 2);
-    }
-    clt_status st = text.failed  ? clt_fail_memory(err, "the list of tensors", 4096)
-                    : text.len ? clt_fail(err, CLT_E_FILE, "%s: sound tower: %s", clt_file_path(b->f), text.data)
-                               : CLT_OK;
-    clt_buf_free(&text);
-    return st == CLT_E_FILE ? clt_hint(err, "get the file again or convert it again") : st;
-}
-
-static const char *find_prefix(const clt_file *f) {
-    return clt_file_find(f, "embed_audio.embedding_projection.weight") ? "" : "model.";
-}
+static const char probe[] = "embed_audio.embedding_projection.weight";
 
 static const clt_tensor *projection_of(const clt_file *f) {
-    const clt_tensor *t = clt_file_find(f, "embed_audio.embedding_projection.weight");
+    const clt_tensor *t = clt_file_find(f, probe);
     if (clt_file_get_kind(f) == CLT_FILE_GGUF) return clt_file_find(f, "mm.a.input_projection.weight");
     return t ? t : clt_file_find(f, "model.embed_audio.embedding_projection.weight");
 }
@@ -210,39 +114,32 @@ bool clt_audio_present(const clt_file *f) {
 }
 
 static clt_status bind_all(binder *b, const clt_model *text, clt_err *err) {
+    static const char *const hf[] = {"audio_tower.", "embed_audio."}, *const gguf[] = {"a.", "mm.a."};
     clt_audio_model *m = b->m;
     clt_audio_config *c = &m->config;
     c->text_width = text->config.width;
     int64_t in = c->kind == CLT_AUDIO_UNIFIED ? c->bands : c->out_width;
-    const clt_tensor *p = projection_of(b->f);
-    if (p && p->dims[1] != c->text_width) {
-        clt_fail(err, CLT_E_FILE, "%s: its sound tower is for a text model of width %lld, but %s has %d",
-                 clt_file_path(b->f), (long long)p->dims[1], clt_file_path(text->file), c->text_width);
-        return clt_hint(err, "give the vision file (mmproj) that belongs to the model");
-    }
-    m->projection = global(b, "mm.a.input_projection.weight", "embed_audio.embedding_projection.weight", in, c->text_width,
-                           false);
+    clt_status st = clt_tower_check_width(m->file, projection_of(m->file), text, "sound tower", err);
+    if (st != CLT_OK) return st;
+    m->projection = clt_tower_find(&b->b, "mm.a.input_projection.weight", probe, in, c->text_width, false);
     if (c->kind == CLT_AUDIO_CONFORMER) {
         m->layer = CLT_ARENA_NEW(m->arena, clt_audio_layer, c->layers);
         if (!m->layer) return clt_fail_memory(err, "the sound tower", (size_t)c->layers * sizeof *m->layer);
         bind_conformer(b);
     }
-    collect_extra(b);
-    return report(b, err);
+    return clt_tower_report(&b->b, "sound tower", hf, gguf, err);
 }
 
 clt_status clt_audio_bind(const clt_file *f, const clt_model *text, clt_audio_model *out, clt_err *err) {
-    bool gguf = clt_file_get_kind(f) == CLT_FILE_GGUF;
-    binder b = {.m = out, .f = f, .gguf = gguf, .prefix = gguf ? "" : find_prefix(f)};
-    *out = (clt_audio_model){.file = f, .scale_is_softplus = gguf};
+    binder b = {.m = out};
+    *out = (clt_audio_model){.file = f, .scale_is_softplus = clt_file_get_kind(f) == CLT_FILE_GGUF};
     if (!clt_audio_present(f)) return clt_fail(err, CLT_E_UNSUPPORTED, "%s: holds no sound tower", clt_file_path(f));
+    clt_status st = clt_tower_begin(&b.b, f, probe, err);
     out->arena = clt_arena_create(64 << 10);
-    b.claimed = clt_calloc(clt_file_tensors(f) + 1, 1);
-    clt_status st = out->arena && b.claimed ? clt_audio_config_read(f, &out->config, err)
-                                            : clt_fail_memory(err, "the sound tower", 64 << 10);
+    if (st == CLT_OK && !out->arena) st = clt_fail_memory(err, "the sound tower", 64 << 10);
+    if (st == CLT_OK) st = clt_audio_config_read(f, &out->config, err);
     if (st == CLT_OK) st = bind_all(&b, text, err);
-    clt_free(b.claimed);
-    clt_buf_free(&b.missing), clt_buf_free(&b.misshapen), clt_buf_free(&b.extra);
+    clt_tower_end(&b.b);
     if (st != CLT_OK) clt_audio_model_free(out);
     return st;
 }

@@ -188,7 +188,7 @@ static void read_gemma4(reader *r) {
     c->attn_scale = 1;
     c->unified = c->width == 3840; /* no key says so; the one published size has this width */
     c->ple_dim = integer(r, "embedding_length_per_layer_input", 0, 65536, 0);
-    c->picture_blocks = c->ple_dim == 0; /* no key for this either: the sizes with per-layer embeddings are causal throughout */
+    c->picture_blocks = c->ple_dim == 0; /* no key for this either: sizes with per-layer embeddings are causal throughout */
     c->experts = integer(r, "expert_count", 0, CLT_MAX_EXPERTS, 0);
     c->experts_used = integer(r, "expert_used_count", 0, CLT_MAX_EXPERTS, 0);
     c->expert_ffn = integer(r, "expert_feed_forward_length", 0, CLT_MAX_WIDTH, 0);
