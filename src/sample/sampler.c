@@ -6,7 +6,9 @@
  * (equal logits: the smaller id first), until their weights exceed a number that depends on (seed, position) alone.
  *
  * Few ids are changed by bias and penalties, so logits are read where they lie: changed ids live in a short list, marked in
- * `slot`. Candidates are a heap that is sorted only as far as somebody asks. Nothing is allocated per pick. */
+ * `slot`. Candidates are a heap that is sorted only as far as somebody asks. Nothing is allocated per pick.
+ *
+ * Ids that are not allowed are no candidates, so the best of the others wins, and where the best of all is allowed, it does. */
 #include "sample/sample.h"
 #include <math.h>
 #include <string.h>
@@ -112,6 +114,10 @@ static void forget_changes(clt_sampler *s) {
 
 /* ---- candidates ---- */
 
+static inline bool is_allowed(const uint64_t *allowed, int32_t id) {
+    return !allowed || allowed[id / 64] >> id % 64 & 1;
+}
+
 static inline bool better(candidate a, candidate b) {
     return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
 }
@@ -144,11 +150,12 @@ static void offer(clt_sampler *s, int32_t k, candidate c) {
 
 /* The k best of all finite logits. Whole blocks whose largest logit cannot enter are passed over; a NaN compares false and
  * so neither raises the largest nor enters. */
-static void select_best(clt_sampler *s, const float *logits, int32_t k) {
+static void select_best(clt_sampler *s, const float *logits, const uint64_t *allowed, int32_t k) {
     enum { BLOCK = 32, LANES = 8 };
     float bar = -INFINITY; /* a logit must exceed this to enter */
     for (int32_t base = 0; base < s->vocab; base += BLOCK) {
         int32_t end = s->vocab - base < BLOCK ? s->vocab : base + BLOCK;
+        if (allowed && (uint32_t)(allowed[base / 64] >> base % 64) == 0) continue;
         if (end - base == BLOCK) {
             float top[LANES];
             for (int j = 0; j < LANES; j++) top[j] = -INFINITY;
@@ -159,21 +166,21 @@ static void select_best(clt_sampler *s, const float *logits, int32_t k) {
             if (!enters) continue;
         }
         for (int32_t id = base; id < end; id++) {
-            if (!(logits[id] > bar) || s->slot[id] != 0) continue;
+            if (!(logits[id] > bar) || s->slot[id] != 0 || !is_allowed(allowed, id)) continue;
             offer(s, k, (candidate){.logit = logits[id], .id = id});
             if (s->n == k) bar = s->list[0].logit;
         }
     }
     for (int32_t i = 0; i < s->n_changed; i++) {
         change c = s->changed[i];
-        if (c.logit > -INFINITY) offer(s, k, (candidate){.logit = c.logit, .id = c.id});
+        if (c.logit > -INFINITY && is_allowed(allowed, c.id)) offer(s, k, (candidate){.logit = c.logit, .id = c.id});
     }
 }
 
-static void take_all(clt_sampler *s, const float *logits) {
+static void take_all(clt_sampler *s, const float *logits, const uint64_t *allowed) {
     for (int32_t id = 0; id < s->vocab; id++) {
         float logit = s->slot[id] == 0 ? logits[id] : s->changed[s->slot[id] - 1].logit;
-        if (logit > -INFINITY) s->list[s->n++] = (candidate){.logit = logit, .id = id};
+        if (logit > -INFINITY && is_allowed(allowed, id)) s->list[s->n++] = (candidate){.logit = logit, .id = id};
     }
 }
 
@@ -234,9 +241,9 @@ int32_t clt_sampler_pick(clt_sampler *s, const clt_sample_params *p, const float
     bool greedy = p->temperature <= 0 || p->top_k == 1;
     s->n = s->sorted = 0;
     collect_changes(s, p, logits, history, n_history);
-    if (greedy) select_best(s, logits, 1);
-    else if (p->top_k > 0 && p->top_k < s->vocab) select_best(s, logits, p->top_k);
-    else take_all(s, logits);
+    if (greedy) select_best(s, logits, p->allowed, 1);
+    else if (p->top_k > 0 && p->top_k < s->vocab) select_best(s, logits, p->allowed, p->top_k);
+    else take_all(s, logits, p->allowed);
     forget_changes(s);
     if (s->n == 0) return 0; /* nothing but NaN and -inf: what argmax says of them */
     heapify(s->list, s->n, false);

@@ -336,6 +336,64 @@ static void test_presence_and_frequency(void **state) {
     assert_int_equal(greedy(p, logits, 3, history, 6), 2);
 }
 
+/* ---- ids that are allowed ---- */
+
+/* What is not allowed might as well be suppressed: the same id, drawn or greedy, for every setting. */
+static void test_allowed_ids(void **state) {
+    (void)state;
+    float logits[V];
+    uint64_t allowed[(V + 63) / 64];
+    int32_t banned[V], bias_ids[] = {1, 500, 998}, history[] = {2, 2, 500, 7};
+    float bias_values[] = {9, 3, 4};
+    clt_sampler *s = new_sampler(V);
+    fill(logits, V);
+    for (int i = 0; i < 300; i++) {
+        clt_sample_params p = plain(), q;
+        size_t n_banned = 0;
+        memset(allowed, 0, sizeof allowed);
+        for (int32_t id = 0; id < V; id++) {
+            bool in = (id * 31 + i * 17) % (2 + i % 40) == 0;
+            if (in) allowed[id / 64] |= UINT64_C(1) << id % 64;
+            else banned[n_banned++] = id;
+        }
+        p.temperature = i % 5 == 0 ? 0 : 0.8f;
+        p.top_k = i % 3 * 20;
+        p.top_p = i % 2 ? 0.9f : 1;
+        p.min_p = i % 7 == 0 ? 0.05f : 0;
+        p.repeat_penalty = 1.2f;
+        p.repeat_last_n = -1;
+        p.bias_ids = bias_ids;
+        p.bias_values = bias_values;
+        p.n_bias = 3;
+        q = p;
+        p.allowed = allowed;
+        q.suppressed = banned;
+        q.n_suppressed = n_banned;
+        int32_t id = clt_sampler_pick(s, &p, logits, history, 4, (uint64_t)i);
+        assert_int_equal(id, clt_sampler_pick(s, &q, logits, history, 4, (uint64_t)i));
+        assert_true(allowed[id / 64] >> id % 64 & 1);
+    }
+    clt_sampler_free(s);
+}
+
+static void test_best_of_all_wins_if_allowed(void **state) {
+    (void)state;
+    float logits[V];
+    uint64_t allowed[(V + 63) / 64] = {0};
+    clt_sampler *s = new_sampler(V);
+    clt_sample_params p = plain();
+    p.temperature = 0;
+    fill_distinct(logits, V);
+    int32_t best = pick_at(s, &p, logits, 0);
+    allowed[best / 64] |= UINT64_C(1) << best % 64;
+    allowed[0] |= 1;
+    p.allowed = allowed;
+    assert_int_equal(pick_at(s, &p, logits, 0), best);
+    memset(allowed, 0, sizeof allowed);
+    assert_int_equal(pick_at(s, &p, logits, 0), 0); /* nothing is left: 0, which is not allowed either */
+    clt_sampler_free(s);
+}
+
 /* ---- resources ---- */
 
 static void test_pick_allocates_nothing(void **state) {
@@ -400,6 +458,8 @@ int main(void) {
         cmocka_unit_test(test_bias_and_suppression),
         cmocka_unit_test(test_repeat_penalty),
         cmocka_unit_test(test_presence_and_frequency),
+        cmocka_unit_test(test_allowed_ids),
+        cmocka_unit_test(test_best_of_all_wins_if_allowed),
         cmocka_unit_test(test_pick_allocates_nothing),
         cmocka_unit_test(test_create_fails_cleanly),
         cmocka_unit_test(test_exp),
