@@ -24,6 +24,7 @@ typedef enum cli_verb {
     CLI_DOCTOR,
     CLI_BENCH,
     CLI_QUANTIZE,
+    CLI_CONVERT,
     CLI_VERBS
 } cli_verb;
 
@@ -92,6 +93,8 @@ typedef struct cli_args {
     const char *out_file, *save_logits, *kl_base;
     const char *imatrix;              /* of quantize */
     cli_strings tensor_types;         /* every --tensor-type, in order */
+    const char *outtype;              /* of convert */
+    bool towers;                      /* convert: the vision file instead of the text model */
 
     clt_ids bench_prompt, bench_gen, bench_pairs /* pp,tg,pp,tg… */, bench_depth, bench_threads, bench_batch, bench_ubatch;
     clt_ids bench_kv_k, bench_kv_v;   /* culet_kv_type */

@@ -56,7 +56,7 @@ const cli_option cli_options[] = {
     {"--pack-cache", EVALUATE | V(BENCH), CLI_K_FLAG, AT(pack_cache), 0, 0, NULL,
      "keep a packed copy of the weights for faster loading, unless there is one (culet pack)"},
     {"--packed", V(RM), CLI_K_FLAG, AT(packed), 0, 0, NULL, "the packed copies of the models named, or all packed copies"},
-    {"-t --threads", EVALUATE | V(SHOW) | V(PACK) | V(QUANTIZE), CLI_K_INT, AT(threads), -1, 1024, "N",
+    {"-t --threads", EVALUATE | V(SHOW) | V(PACK) | V(QUANTIZE) | V(CONVERT), CLI_K_INT, AT(threads), -1, 1024, "N",
      "threads; 0 or -1 = physical cores, the fast ones, within the CPU quota (0)"},
     {"-tb --threads-batch", EVALUATE | V(SHOW), CLI_K_INT, AT(threads_batch), -1, 1024, "N",
      "threads for prompts; 0 or -1 = as --threads (0)"},
@@ -112,6 +112,9 @@ const cli_option cli_options[] = {
     {"--tensor-type", V(QUANTIZE), CLI_K_TEXTS, AT(tensor_types), 0, 0, "REGEX=TYPE",
      "type of the tensors whose names fit; may be given several times, the first that fits counts"},
 
+    {"--outtype", V(CONVERT), CLI_K_PATH, AT(outtype), 0, 0, "f32|f16|bf16|q8_0", "type of the matrices (as in the folder)"},
+    {"--mmproj", V(CONVERT), CLI_K_FLAG, AT(towers), 0, 0, NULL, "the vision file: what the model sees and hears with"},
+
     {"-p --n-prompt", V(BENCH), CLI_K_INTS, AT(bench_prompt), 0, INT_MAX / 4, "N,…", "prompt tokens to evaluate (512)"},
     {"-n --n-gen", V(BENCH), CLI_K_INTS, AT(bench_gen), 0, INT_MAX / 4, "N,…", "tokens to generate (128)"},
     {"-pg", V(BENCH), CLI_K_PAIRS, AT(bench_pairs), 0, INT_MAX / 4, "PP,TG",
@@ -155,7 +158,7 @@ const cli_option cli_options[] = {
     {"--probe", V(BENCH), CLI_K_CHOICE, AT(probe), 0, 0, "first|text|reply|rows", NULL},
     {"--since", V(BENCH), CLI_K_TEXT, AT(since), 0, 0, "MS", NULL},
 
-    {"--json", V(RUN) | V(TOKENIZE) | V(LOGITS) | V(SCORE) | V(SHOW) | V(LS) | V(PACK) | V(DOCTOR) | V(QUANTIZE),
+    {"--json", V(RUN) | V(TOKENIZE) | V(LOGITS) | V(SCORE) | V(SHOW) | V(LS) | V(PACK) | V(DOCTOR) | V(QUANTIZE) | V(CONVERT),
      CLI_K_FLAG, AT(json), 0, 0, NULL, "write one JSON document"},
     {"--stats", GENERATE, CLI_K_STATS, AT(stats), 0, 0, "json", "timings on standard error; --stats=json for one JSON line"},
     {"-q --quiet", EVERY, CLI_K_FLAG, AT(quiet), 0, 0, NULL, "no warnings, no progress, no thoughts"},

@@ -46,9 +46,11 @@ static const command commands[CLI_VERBS] = {
      "Fields have llama-bench's names. --output json is one array, jsonl an object per line."},
     {"quantize", cli_quantize, "[--imatrix FILE] [--tensor-type REGEX=TYPE]… MODEL OUTPUT.gguf TYPE", "a smaller copy of a model",
      "TYPE is Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2_K Q2_K_S Q3_K_S Q3_K_M Q3_K_L Q4_K_S Q4_K_M Q5_K_S Q5_K_M Q6_K IQ4_NL IQ4_XS F32 F16 BF16."},
+    {"convert", cli_convert, "[--outtype TYPE] [--mmproj] FOLDER OUTPUT.gguf", "a Hugging Face folder as a GGUF file",
+     "Text models and drafters; with --mmproj the towers for pictures and sound."},
 };
 
-static const char *const later[] = {"serve", "caption", "convert", "verify", "pull", "imatrix"};
+static const char *const later[] = {"serve", "caption", "verify", "pull", "imatrix"};
 enum { N_LATER = sizeof(later) / sizeof(later[0]) };
 
 static int help_all(void) {

@@ -17,5 +17,6 @@ int cli_rm(const cli_args *args);
 int cli_doctor(const cli_args *args);
 int cli_bench(const cli_args *args);
 int cli_quantize(const cli_args *args);
+int cli_convert(const cli_args *args);
 
 #endif

@@ -342,7 +342,7 @@ void culet_reply_free(culet_reply *r);
 /* ---------------------------------------------------------------- files */
 
 typedef struct culet_quantize_params {
-    const char *input;              /* a GGUF file, or a name in the model folder */
+    const char *input;              /* a GGUF file, a Hugging Face folder, or a name in the model folder */
     const char *output;             /* a GGUF file: appears whole or not at all */
     const char *type;               /* "Q4_K_M", "Q8_0", "F16", … */
     const char *imatrix;            /* a file of importances, GGUF or the older form; NULL = none */
@@ -356,6 +356,19 @@ typedef struct culet_quantized {
     size_t tensors;
     uint64_t bytes_before, bytes;   /* of all tensors */
 } culet_quantized;
+
+typedef struct culet_convert_params {
+    const char *input;              /* a Hugging Face folder */
+    const char *output;             /* a GGUF file: appears whole or not at all */
+    const char *type;               /* of the matrices: "F32", "F16", "BF16", "Q8_0"; NULL = as in the folder */
+    bool towers;                    /* the vision file (pictures and sound) instead of the text model */
+    int threads;                    /* 0 = the fast physical cores */
+    bool (*progress)(void *user, double done);
+    void *user;
+} culet_convert_params;
+
+/* A text model, a drafter, or the towers of a folder as a GGUF file, tensors byte for byte as llama.cpp's converter makes them. */
+culet_status culet_convert(const culet_convert_params *p, culet_quantized *out, culet_error *err);
 
 /* Streams: memory does not grow with the model. CULET_FAILED if the disk lacks room, which is checked first. */
 culet_status culet_quantize(const culet_quantize_params *p, culet_quantized *out, culet_error *err);

@@ -70,7 +70,8 @@ typedef struct clt_convert_run {
 clt_status clt_manifest_write(clt_manifest *p, const char *path, const clt_convert_run *run, clt_err *err);
 
 /* ---- encode.c ---- */
-/* Rows of floats -> blocks. importance: [cols] or NULL. False: a number that is not finite. */
+/* Rows of floats -> blocks. importance: [cols] or NULL. False: a number that is not finite, or beyond 1e18 in a type with
+ * blocks, which nobody's weights are. */
 bool clt_encode_rows(clt_type t, clt_fit_fn fit, const float *x, const float *importance, int64_t cols, int64_t rows,
                      uint8_t *dst);
 

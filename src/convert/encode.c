@@ -9,10 +9,10 @@ typedef struct group {
     clt_fit fit;
 } group;
 
-static bool all_finite(const float *x, int64_t n) {
-    bool finite = true;
-    for (int64_t i = 0; i < n; i++) finite &= fabsf(x[i]) < 1e18f;
-    return finite;
+static bool all_below(float limit, const float *x, int64_t n) {
+    bool below = true;
+    for (int64_t i = 0; i < n; i++) below &= fabsf(x[i]) < limit;
+    return below;
 }
 
 /* A weight counts by the mean square of the inputs that it meets. Errors of large weights count a little more: they are the
@@ -50,7 +50,7 @@ static void put_lane(const group *g, int lane, const clt_type_info *info, uint8_
 bool clt_encode_rows(clt_type t, clt_fit_fn fit, const float *x, const float *importance, int64_t cols, int64_t rows,
                      uint8_t *dst) {
     const clt_type_info *info = clt_type_get((uint32_t)t);
-    if (!all_finite(x, cols * rows)) return false;
+    if (!all_below(info->block_len == 1 ? INFINITY : 1e18f, x, cols * rows)) return false;
     if (info->block_len == 1) {
         info->encode(x, dst, cols * rows);
         return true;

@@ -3,6 +3,7 @@
 #include <strings.h>
 #include "base/mem.h"
 #include "base/os.h"
+#include "convert/folder.h"
 #include "convert/quantize.h"
 #include "engine/impl.h"
 #include "hub/folder.h"
@@ -117,7 +118,10 @@ static clt_status quantize(files *f, const culet_quantize_params *p, culet_quant
         status = clt_imatrix_read(p->imatrix, &f->imatrix, err);
         f->has_imatrix = status == CLT_OK;
     }
-    if (status == CLT_OK) status = clt_manifest_copy(f->file, &f->manifest, err);
+    if (status == CLT_OK && clt_file_get_kind(f->file) == CLT_FILE_HF)
+        status = clt_manifest_text(f->file, clt_folder_type(f->file), &f->manifest, err);
+    else if (status == CLT_OK)
+        status = clt_manifest_copy(f->file, &f->manifest, err);
     if (status != CLT_OK) return status;
     *out = (culet_quantized){.tensors = f->manifest.n, .bytes_before = bytes_of(&f->manifest)};
     clt_quantize_request request = {.recipe = recipe, .imatrix = f->has_imatrix ? &f->imatrix : NULL,
@@ -128,6 +132,46 @@ static clt_status quantize(files *f, const culet_quantize_params *p, culet_quant
     if (status == CLT_OK) status = open_machine(f, p->threads, err);
     if (status != CLT_OK) return status;
     return clt_manifest_write(&f->manifest, p->output, &(clt_convert_run){f->pool, f->fit, p->progress, p->user}, err);
+}
+
+/* ---- converting ---- */
+
+static clt_status find_type(const files *f, const char *name, clt_type *out, clt_err *err) {
+    static const clt_type types[] = {CLT_F32, CLT_F16, CLT_BF16, CLT_Q8_0};
+    *out = clt_folder_type(f->file);
+    if (!name) return CLT_OK;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        *out = types[i];
+        if (!strcasecmp(clt_type_name((uint32_t)types[i]), name)) return CLT_OK;
+    }
+    clt_fail(err, CLT_E_USAGE, "--outtype: '%s' is no type that folders are converted to", name);
+    return clt_hint(err, "types are F32 F16 BF16 Q8_0; culet quantize makes the others");
+}
+
+static clt_status convert(files *f, const culet_convert_params *p, culet_quantized *out, clt_err *err) {
+    clt_type type = CLT_F32;
+    clt_status status = open_input(f, p->input, err);
+    if (status == CLT_OK && clt_file_get_kind(f->file) != CLT_FILE_HF)
+        status = clt_fail(err, CLT_E_USAGE, "%s: not a Hugging Face folder", p->input);
+    if (status == CLT_OK) status = check_distinct(f, p->output, err);
+    if (status == CLT_OK) status = find_type(f, p->type, &type, err);
+    if (status == CLT_OK)
+        status = (p->towers ? clt_manifest_towers : clt_manifest_text)(f->file, type, &f->manifest, err);
+    if (status == CLT_OK) status = open_machine(f, p->threads, err);
+    if (status != CLT_OK) return status;
+    f->manifest.file_type = type == CLT_F32 ? 0 : type == CLT_F16 ? 1 : type == CLT_BF16 ? 32 : 7;
+    *out = (culet_quantized){.tensors = f->manifest.n, .bytes_before = clt_file_bytes(f->file), .bytes = bytes_of(&f->manifest)};
+    return clt_manifest_write(&f->manifest, p->output, &(clt_convert_run){f->pool, f->fit, p->progress, p->user}, err);
+}
+
+/* ---- public ---- */
+
+culet_status culet_convert(const culet_convert_params *p, culet_quantized *out, culet_error *err) {
+    clt_err inner;
+    files f = {0};
+    clt_status status = convert(&f, p, out, &inner);
+    free_files(&f);
+    return clt_report(status, &inner, err);
 }
 
 culet_status culet_quantize(const culet_quantize_params *p, culet_quantized *out, culet_error *err) {

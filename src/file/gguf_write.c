@@ -26,6 +26,11 @@ void clt_gguf_put_u32(clt_gguf_head *h, const char *key, uint32_t v) {
     put_le(&h->metas, v, 4);
 }
 
+void clt_gguf_put_i32(clt_gguf_head *h, const char *key, int32_t v) {
+    put_key(h, key, CLT_META_I32);
+    put_le(&h->metas, (uint32_t)v, 4);
+}
+
 void clt_gguf_put_f32(clt_gguf_head *h, const char *key, float v) {
     uint32_t bits;
     memcpy(&bits, &v, sizeof bits);
@@ -63,6 +68,12 @@ void clt_gguf_put_meta(clt_gguf_head *h, const clt_meta *m) {
         put_key(h, m->key, m->type);
         clt_buf_put(&h->metas, m->data, (size_t)m->bytes);
     }
+}
+
+void clt_gguf_append(clt_gguf_head *h, const clt_gguf_head *from) {
+    if (from->metas.len) clt_buf_put(&h->metas, from->metas.data, from->metas.len);
+    h->metas.failed |= from->metas.failed;
+    h->n_metas += from->n_metas;
 }
 
 static uint64_t align_up(const clt_gguf_head *h, uint64_t at) {

@@ -15,6 +15,7 @@ typedef struct clt_gguf_head {
 } clt_gguf_head;
 
 void clt_gguf_put_u32(clt_gguf_head *h, const char *key, uint32_t v);
+void clt_gguf_put_i32(clt_gguf_head *h, const char *key, int32_t v);
 void clt_gguf_put_f32(clt_gguf_head *h, const char *key, float v);
 void clt_gguf_put_bool(clt_gguf_head *h, const char *key, bool v);
 void clt_gguf_put_str(clt_gguf_head *h, const char *key, const char *s, size_t len);
@@ -25,6 +26,8 @@ void clt_gguf_begin_strings(clt_gguf_head *h, const char *key, uint64_t count);
 void clt_gguf_put_item(clt_gguf_head *h, const char *s, size_t len);
 /* An entry of another file as it is. */
 void clt_gguf_put_meta(clt_gguf_head *h, const clt_meta *m);
+/* All metadata of another head. */
+void clt_gguf_append(clt_gguf_head *h, const clt_gguf_head *from);
 /* Adds a tensor behind the others; returns its offset in the data section. */
 uint64_t clt_gguf_put_tensor(clt_gguf_head *h, const char *name, clt_type type, int n_dims, const int64_t *dims);
 

@@ -222,10 +222,20 @@ static void note_missing(binder *b, const char *name) {
     clt_buf_printf(&b->grouped, "; %s", name);
 }
 
-static const clt_tensor *bind_global(binder *b, const char *gguf, const char *hf, bool required) {
+/* What stands outside of layers. */
+enum { EMBED, OUTPUT_NORM, PLE_EMBED, PLE_PROJ, PLE_PROJ_NORM, N_GLOBALS };
+static const struct { const char *gguf, *hf; } globals[N_GLOBALS] = {
+    [EMBED] = {"token_embd.weight", "embed_tokens.weight"},
+    [OUTPUT_NORM] = {"output_norm.weight", "norm.weight"},
+    [PLE_EMBED] = {"per_layer_token_embd.weight", "embed_tokens_per_layer.weight"},
+    [PLE_PROJ] = {"per_layer_model_proj.weight", "per_layer_model_projection.weight"},
+    [PLE_PROJ_NORM] = {"per_layer_proj_norm.weight", "per_layer_projection_norm.weight"},
+};
+
+static const clt_tensor *bind_global(binder *b, int which, bool required) {
     char name[192];
-    if (b->gguf) snprintf(name, sizeof name, "%s", gguf);
-    else snprintf(name, sizeof name, "%s%s", b->prefix, hf);
+    if (b->gguf) snprintf(name, sizeof name, "%s", globals[which].gguf);
+    else snprintf(name, sizeof name, "%s%s", b->prefix, globals[which].hf);
     const clt_tensor *t = claim(b, name);
     if (!t && required) note_missing(b, name);
     return t;
@@ -246,8 +256,8 @@ static void check_global(binder *b, const clt_tensor *t, int64_t cols, int64_t r
 static void bind_globals(binder *b) {
     clt_model *m = b->m;
     clt_config *c = &m->config;
-    m->embed = bind_global(b, "token_embd.weight", "embed_tokens.weight", true);
-    m->output_norm = bind_global(b, "output_norm.weight", "norm.weight", true);
+    m->embed = bind_global(b, EMBED, true);
+    m->output_norm = bind_global(b, OUTPUT_NORM, true);
     m->output = b->gguf ? claim(b, "output.weight") : NULL;
     if (!b->gguf) {
         m->output = claim(b, "lm_head.weight");
@@ -261,24 +271,28 @@ static void bind_globals(binder *b) {
     check_global(b, m->output_norm, c->width, 1, true);
     if (!c->ple_dim) return;
     int64_t all = (int64_t)c->layers * c->ple_dim;
-    m->ple_embed = bind_global(b, "per_layer_token_embd.weight", "embed_tokens_per_layer.weight", true);
-    m->ple_proj = bind_global(b, "per_layer_model_proj.weight", "per_layer_model_projection.weight", true);
-    m->ple_proj_norm = bind_global(b, "per_layer_proj_norm.weight", "per_layer_projection_norm.weight", true);
+    m->ple_embed = bind_global(b, PLE_EMBED, true);
+    m->ple_proj = bind_global(b, PLE_PROJ, true);
+    m->ple_proj_norm = bind_global(b, PLE_PROJ_NORM, true);
     if (m->embed) check_global(b, m->ple_embed, all, c->vocab, false);
     check_global(b, m->ple_proj, c->width, all, false);
     check_global(b, m->ple_proj_norm, c->ple_dim, 1, true);
 }
 
 /* Parts of a multimodal checkpoint that the text model does not read. */
-static bool belongs_elsewhere(const binder *b, const char *name) {
+bool clt_name_is_elsewhere(const char *name) {
     static const char *const others[] = {"vision_tower.",    "audio_tower.",           "embed_vision.", "embed_audio.",
                                          "vision_embedder.", "multi_modal_projector.", "vision_model.", "audio_embedder."};
-    if (b->gguf) return b->m->config.family == CLT_GEMMA4 && !strcmp(name, "rope_freqs.weight"); /* config_gguf.c reads it */
     if (!strncmp(name, "model.", 6)) name += 6;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (!strncmp(name, others[i], strlen(others[i]))) return true;
     size_t n = strlen(name);
     return n > 9 && !strcmp(name + n - 9, ".inv_freq"); /* a cached table of older checkpoints */
+}
+
+static bool belongs_elsewhere(const binder *b, const char *name) {
+    if (b->gguf) return b->m->config.family == CLT_GEMMA4 && !strcmp(name, "rope_freqs.weight"); /* config_gguf.c reads it */
+    return clt_name_is_elsewhere(name);
 }
 
 static void collect_extra(binder *b) {
@@ -308,10 +322,36 @@ static clt_status report(binder *b, clt_err *err) {
                : st;
 }
 
+/* What may stand before a name of the text model; the longest first. */
+static const char *const prefixes[] = {"model.language_model.", "language_model.model.", "model.", ""};
+enum { N_PREFIXES = sizeof prefixes / sizeof *prefixes };
+
+/* Outside of the text model proper: the output matrix, and the two projections of drafters. */
+static const struct { const char *gguf, *hf; } outer[] = {
+    {"output.weight", "lm_head.weight"},
+    {"nextn.pre_projection.weight", "pre_projection.weight"},
+    {"nextn.post_projection.weight", "post_projection.weight"},
+};
+
+bool clt_name_to_gguf(const char *hf, char *out, size_t size) {
+    for (size_t i = 0; i < sizeof outer / sizeof *outer; i++)
+        if (!strcmp(hf, outer[i].hf)) return snprintf(out, size, "%s", outer[i].gguf), true;
+    size_t p = 0;
+    while (strncmp(hf, prefixes[p], strlen(prefixes[p])) != 0) p++; /* the last one is empty */
+    const char *name = hf + strlen(prefixes[p]);
+    for (int i = 0; i < N_GLOBALS; i++)
+        if (!strcmp(name, globals[i].hf)) return snprintf(out, size, "%s", globals[i].gguf), true;
+    int layer = 0, used = 0;
+    if (sscanf(name, "layers.%d.%n", &layer, &used) != 1 || !used || layer < 0) return false;
+    for (int i = 0; i < N_ROLES; i++)
+        if (roles[i].hf && !strcmp(name + used, roles[i].hf))
+            return snprintf(out, size, "blk.%d.%s", layer, roles[i].gguf), true;
+    return false;
+}
+
 static const char *find_prefix(const clt_file *f) {
-    static const char *const prefixes[] = {"model.language_model.", "language_model.model.", "model.", ""};
     char name[96];
-    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+    for (size_t i = 0; i < N_PREFIXES; i++) {
         snprintf(name, sizeof name, "%sembed_tokens.weight", prefixes[i]);
         if (clt_file_find(f, name)) return prefixes[i];
     }

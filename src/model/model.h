@@ -80,4 +80,9 @@ typedef struct clt_model {
 clt_status clt_model_bind(const clt_file *f, clt_model *out, clt_err *err);
 void clt_model_free(clt_model *m);
 
+/* The GGUF name of a tensor of a folder's text model or drafter, by the table that binds both; false if it has none. */
+bool clt_name_to_gguf(const char *hf, char *out, size_t size);
+/* Whether a name of a folder belongs to no text model: towers, cached tables. */
+bool clt_name_is_elsewhere(const char *hf);
+
 #endif
