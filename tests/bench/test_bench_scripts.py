@@ -279,6 +279,20 @@ def test_a_model_of_random_weights_runs(culet, small, models, tmp_path, shape, k
     assert all(map(math.isfinite, logits)) and len(set(logits)) > small.VOCABULARY // 2 and max(map(abs, logits)) < 29
 
 
+@pytest.mark.parametrize("kind", ["f16", "bf16", "q8_0"])
+def test_a_sound_tower_of_random_weights_hears(culet, models, monkeypatch, tmp_path, kind):
+    tower, path = load("make_tower.py"), tmp_path / "tower.gguf"
+    for name, value in (("WIDTH", 64), ("FFN", 128), ("LAYERS", 2), ("HEADS", 4), ("OUT", 96), ("CHANNELS", (128, 8))):
+        monkeypatch.setattr(tower, name, value)
+    assert tower.main([kind, str(path), "--width", "64"]) == 0
+    sound = models.parent / "sounds" / "chirp.wav"
+    done = culet("run", "-m", models / "tiny-audio", "--mmproj", path, "--audio", sound, "-p", "x", "-n", 4, "--temp", "0", "--json")
+    if done.code == 6 and "built without" in done.err:
+        pytest.skip("built without libsndfile")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["prompt_ids"].count(1276) == 28
+
+
 def test_random_weights_are_the_same_again(small, tmp_path):
     s = dataclasses.replace(small.SHAPES["12b"], layers=1, width=256, ffn=256)
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
