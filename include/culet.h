@@ -307,6 +307,12 @@ typedef enum culet_finish {
 const char *culet_finish_name(culet_finish f); /* stop length tool_calls cancelled */
 typedef enum culet_delta { CULET_DELTA_CONTENT, CULET_DELTA_THOUGHT } culet_delta;
 
+typedef enum culet_tool_choice {
+    CULET_TOOLS_AUTO,               /* a call, where the model begins one, is held to the tools */
+    CULET_TOOLS_REQUIRED,           /* the reply is one call or more */
+    CULET_TOOLS_NONE                /* no call may begin */
+} culet_tool_choice;
+
 typedef struct culet_generate_params {
     const int32_t *prompt; size_t n_prompt;
     culet_media *const *media; size_t n_media; /* of the prompt, as in culet_session_sync_media */
@@ -315,6 +321,14 @@ typedef struct culet_generate_params {
     const char *const *stops; size_t n_stops; /* stop strings, matched in content; not part of the reply */
     bool raw;                       /* completion: no thought or tool-call parsing */
     bool in_thought;                /* from culet_prompt */
+    /* What the content must be, thoughts apart: a GBNF grammar whose rule is `root`, or a JSON Schema; at most one. NULL = free.
+     * CULET_REQUEST names what cannot be honoured. A reply that max_tokens cut is a beginning of what was asked for. */
+    const char *grammar, *json_schema;
+    const char *tools;              /* JSON: OpenAI's list of functions; calls are held to their parameters. NULL = free */
+    culet_tool_choice tool_choice;  /* with tools */
+    const char *tool_name;          /* CULET_TOOLS_REQUIRED: the one function that may be called; NULL = any */
+    bool one_call;                  /* one call at most */
+    bool may_think;                 /* a thought may stand before the content that is bound by one of these */
     /* Whole code points only. false cancels. May be NULL. */
     bool (*on_delta)(void *user, culet_delta kind, const char *text, size_t len);
     bool (*on_progress)(void *user, size_t done, size_t total); /* prompt tokens */
@@ -334,6 +348,8 @@ typedef struct culet_reply {
     culet_finish finish;
     culet_timings timings;
 } culet_reply;
+/* What culet_generate would say of its grammar, json_schema, tools, tool_choice and tool_name; needs no engine. */
+culet_status culet_constraint_check(const culet_generate_params *p, culet_error *err);
 /* Syncs the session to the prompt and generates. On CULET_CANCELLED the reply holds what was produced. Afterwards the
  * timeline is prompt + ids (the last sampled token may not be evaluated yet). */
 culet_status culet_generate(culet_session *s, const culet_generate_params *p, culet_reply *out, culet_error *err);

@@ -1,11 +1,13 @@
 /* Generation: a prompt and parameters in, a reply out, piece by piece while it grows. The loop is sample -> parse -> show ->
  * evaluate; each part lives in its own room, and this file only decides when to stop.
  *
- * The token loop allocates nothing of its own: ids have their room from the start, texts grow by doubling in the parser. */
+ * The token loop allocates nothing of its own: ids have their room from the start, texts grow by doubling in the parser, and
+ * a grammar remembers what it has met. */
 #include <math.h>
 #include <string.h>
 #include "base/mem.h"
 #include "base/os.h"
+#include "engine/constrain.h"
 #include "engine/impl.h"
 #include "engine/stops.h"
 #include "text/reply.h"
@@ -16,6 +18,7 @@ typedef struct run {
     clt_sample_params sampling;
     clt_reply *parser;
     clt_stops stops;
+    clt_constraint *constraint; /* NULL: the reply is free */
     int32_t *ids;       /* [room] sampled */
     size_t n, room;     /* room: max_tokens, or what the context leaves */
     size_t shown, shown_thought; /* bytes handed to on_delta */
@@ -52,6 +55,7 @@ static clt_status prepare(run *r, clt_err *err) {
     clt_status status = read_sampling(r, err);
     if (status == CLT_OK) status = clt_stops_init(&r->stops, p->stops, p->n_stops, err);
     if (status == CLT_OK) status = clt_reply_create(r->s->engine->vocab, p->in_thought, p->raw, &r->parser, err);
+    if (status == CLT_OK) status = clt_constraint_create(r->s->engine, p, &r->constraint, err);
     if (status != CLT_OK) return status;
     r->room = context > p->n_prompt ? context - p->n_prompt : 0;
     if (p->max_tokens >= 0 && (size_t)p->max_tokens < r->room) r->room = (size_t)p->max_tokens;
@@ -126,6 +130,21 @@ static clt_status no_numbers(const culet_session *s, clt_err *err) {
     return clt_hint(err, "the weights may be damaged: fetch the model again");
 }
 
+/* The next id, of those that the constraint leaves. */
+static clt_status pick(run *r, int32_t *id, clt_err *err) {
+    culet_session *s = r->s;
+    double start = clt_now_ms();
+    clt_status status = r->constraint ? clt_constraint_allowed(r->constraint, &r->sampling.allowed, err) : CLT_OK;
+    if (status != CLT_OK) return status;
+    const uint64_t *allowed = r->sampling.allowed;
+    *id = clt_sampler_pick(s->sampler, &r->sampling, s->logits, s->ids, s->n, s->n);
+    clt_session_profile_sampling(s, clt_now_ms() - start);
+    if (isnan(s->logits[*id])) return no_numbers(s, err);
+    if (allowed && !(allowed[*id / 64] >> *id % 64 & 1))
+        return clt_fail(err, CLT_E_FAILED, "grammar: no token that may be chosen can continue the reply at position %zu", s->n);
+    return r->constraint ? clt_constraint_take(r->constraint, *id, err) : CLT_OK;
+}
+
 static clt_status loop(run *r, culet_timings *t, double start, clt_err *err) {
     culet_session *s = r->s;
     r->finish = CULET_FINISH_LENGTH;
@@ -134,18 +153,18 @@ static clt_status loop(run *r, culet_timings *t, double start, clt_err *err) {
         if (status == CLT_OK && atomic_load(&s->cancelled)) status = clt_fail(err, CLT_E_CANCELLED, "cancelled");
         if (status == CLT_E_CANCELLED) r->finish = CULET_FINISH_CANCELLED;
         if (status != CLT_OK) return status;
-        double picked = clt_now_ms();
-        int32_t id = clt_sampler_pick(s->sampler, &r->sampling, s->logits, s->ids, s->n, s->n);
-        clt_session_profile_sampling(s, clt_now_ms() - picked);
-        if (isnan(s->logits[id])) return no_numbers(s, err);
+        int32_t id;
+        status = pick(r, &id, err);
+        if (status != CLT_OK) return status;
         if (t->ttft_ms == 0) t->ttft_ms = clt_now_ms() - start;
-        if (is_end_id(s->engine, id) && !r->p->sampling.ignore_eos) {
+        bool ended = r->constraint && clt_constraint_ended(r->constraint);
+        if (is_end_id(s->engine, id) && (!r->p->sampling.ignore_eos || ended)) {
             r->finish = CULET_FINISH_STOP;
             return CLT_OK;
         }
         status = take(r, id, err);
         if (status != CLT_OK) return status;
-        if (r->content_end != SIZE_MAX) {
+        if (ended || r->content_end != SIZE_MAX) {
             r->finish = CULET_FINISH_STOP;
             return CLT_OK;
         }
@@ -236,6 +255,7 @@ culet_status culet_generate(culet_session *s, const culet_generate_params *p, cu
         out->timings = t;
     }
     clt_reply_free(r.parser);
+    clt_constraint_free(r.constraint);
     clt_free(r.ids);
     return clt_report(status, &inner, err);
 }

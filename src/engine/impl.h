@@ -8,6 +8,7 @@
 #include "culet.h"
 #include "engine/towers.h"
 #include "forward/forward.h"
+#include "grammar/grammar.h"
 #include "hub/packed.h"
 #include "model/model.h"
 #include "sample/sample.h"
@@ -36,6 +37,7 @@ struct culet_engine {
     clt_turn busy;           /* the pool serves one pass, or one layer of a tower, at a time, whatever session it is for */
     bool has_busy;
     clt_towers *towers;      /* what the model sees and hears with; NULL: opened for its text alone */
+    clt_tokens *tokens;      /* the vocabulary as grammars need it; made with the first of them */
     uint64_t fingerprint[2]; /* of the model, for saved sessions */
     bool skip_memory_check;
     clt_pool_params placement; /* what the pool is, or would be, created with */

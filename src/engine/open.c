@@ -189,6 +189,7 @@ void culet_engine_close(culet_engine *e) {
     clt_profile_free(e->profile);
     clt_pool_free(e->pool);
     if (e->has_model) clt_model_free(&e->model);
+    clt_tokens_free(e->tokens);
     clt_vocab_free(e->vocab);
     clt_file_close(e->file);
     clt_arena_free(e->arena);

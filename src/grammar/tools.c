@@ -17,6 +17,7 @@ static clt_status read_tool(const clt_json *node, size_t index, tool *out, clt_e
     if (!function) function = node; /* {"type":"function","name":…} of newer APIs */
     out->name = clt_json_str(clt_json_get(function, "name"), &out->name_len);
     out->parameters = clt_json_get(function, "parameters");
+    if (clt_json_kind(out->parameters) == CLT_JSON_OBJECT && clt_json_len(out->parameters) == 0) out->parameters = NULL;
     if (clt_json_kind(out->parameters) == CLT_JSON_NULL) out->parameters = NULL;
     if (!out->name || out->name_len == 0 || strpbrk(out->name, "{\n") || strlen(out->name) != out->name_len)
         return clt_fail(err, CLT_E_REQUEST, "tools: %zu: a function needs a name, without braces", index);
