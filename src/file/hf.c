@@ -12,7 +12,8 @@
 #define MAX_JSON_MARKS (16ull * CLT_FILE_MAX_TENSORS)
 
 static const char single_name[] = "model.safetensors", index_name[] = "model.safetensors.index.json";
-static const char *const json_names[CLT_HF_JSONS] = {"config.json", "generation_config.json", "tokenizer_config.json"};
+static const char *const json_names[CLT_HF_JSONS] = {"config.json", "generation_config.json", "tokenizer_config.json",
+                                                     "processor_config.json", "preprocessor_config.json"};
 static const char *const text_names[CLT_HF_TEXTS] = {"tokenizer.json", "chat_template.jinja"};
 
 const clt_json *clt_file_json(const clt_file *f, const char *name) {

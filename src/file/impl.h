@@ -55,7 +55,7 @@ typedef struct clt_metas {
     clt_names names;
 } clt_metas;
 
-enum { CLT_HF_JSONS = 3, CLT_HF_TEXTS = 2 };
+enum { CLT_HF_JSONS = 5, CLT_HF_TEXTS = 2 };
 
 struct clt_file {
     clt_file_kind kind;

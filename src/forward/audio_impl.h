@@ -1,12 +1,8 @@
 /* What the files of the sound tower share. T rows (tokens), W width, H heads, Dh head width. */
 #ifndef CLT_FORWARD_AUDIO_IMPL_H
 #define CLT_FORWARD_AUDIO_IMPL_H
-#include "base/mem.h"
 #include "forward/audio.h"
-#include "forward/internal.h"
-
-/* y = clamp(W clamp(x)) */
-typedef struct clt_audio_matrix { clt_mat mat; const clt_tower_matrix *bounds; } clt_audio_matrix;
+#include "forward/tower.h"
 
 typedef struct clt_audio_conv {
     clt_mat mat;       /* [channels out, 3 steps * 3 places * channels in], floats */
@@ -16,7 +12,7 @@ typedef struct clt_audio_conv {
 typedef struct clt_audio_net_layer {
     const float *ffn_norm[2], *ffn_post_norm[2], *attn_norm, *attn_post_norm; /* [W], all of them */
     const float *out_norm, *conv_pre_norm, *conv_norm;
-    clt_audio_matrix ffn_up[2], ffn_down[2], q, k, v, post, conv_start, conv_end;
+    clt_bounded ffn_up[2], ffn_down[2], q, k, v, post, conv_start, conv_end;
     clt_mat relative_k;
     const float *per_dim; /* [Dh]: what queries are multiplied by */
     const float *rel;     /* [window][W]: keys of distances 0, 1, … */
@@ -55,7 +51,7 @@ typedef struct clt_audio_work {
 clt_status clt_audio_work_create(const clt_audio *a, int64_t n, clt_audio_work **out, clt_err *err);
 void clt_audio_work_free(clt_audio_work *w);
 /* y [n][rows] = clamp(W clamp(x [n][cols])) */
-void clt_audio_multiply(clt_audio_work *w, clt_role role, const clt_audio_matrix *m, const float *x, float *y);
+void clt_audio_multiply(clt_audio_work *w, clt_role role, const clt_bounded *m, const float *x, float *y);
 /* fn(ctx, row, thread) for every row. */
 void clt_audio_rows(clt_audio_work *w, clt_row_fn fn, void *ctx);
 /* Columns of input_proj: frequencies times channels that sub-sampling leaves. */

@@ -5,42 +5,30 @@
 #include <math.h>
 #include "base/exact.h"
 #include "forward/audio_impl.h"
-#include "forward/packing.h"
 
 /* ---- matrices ---- */
 
-static void add(clt_pack_plan *p, clt_mat *mat, const clt_tensor *t) {
-    if (!t) return;
-    if (p->jobs) p->jobs[p->n] = (clt_pack_job){mat, t, 0, t->dims[1], p->bytes};
-    p->n++;
-    size_t bytes = clt_mat_panel_bytes(t->type, t->dims[0]) * (size_t)((t->dims[1] + CLT_PANEL - 1) / CLT_PANEL);
-    p->bytes += (bytes + 63) / 64 * 64;
-}
-
-static void add_bounded(clt_pack_plan *p, clt_audio_matrix *mat, const clt_tower_matrix *m) {
-    mat->bounds = m;
-    add(p, &mat->mat, m->w);
-}
-
 /* Every matrix of the tower; a NULL: only counted. */
-static void list(clt_pack_plan *p, const clt_audio_model *m, clt_audio *a) {
+static void list(clt_pack_plan *p, const void *model, void *tower) {
+    const clt_audio_model *m = model;
+    clt_audio *a = tower;
     clt_mat none;
     for (int l = 0; l < m->config.layers; l++) {
         clt_audio_net_layer unused = {0};
         clt_audio_net_layer *x = a ? &a->layer[l] : &unused;
         const clt_audio_layer *t = &m->layer[l];
         for (int i = 0; i < 2; i++) {
-            add_bounded(p, &x->ffn_up[i], &t->ffn_up[i]);
-            add_bounded(p, &x->ffn_down[i], &t->ffn_down[i]);
+            clt_tower_plan_bounded(p, &x->ffn_up[i], &t->ffn_up[i]);
+            clt_tower_plan_bounded(p, &x->ffn_down[i], &t->ffn_down[i]);
         }
-        add_bounded(p, &x->q, &t->q), add_bounded(p, &x->k, &t->k), add_bounded(p, &x->v, &t->v);
-        add_bounded(p, &x->post, &t->post);
-        add_bounded(p, &x->conv_start, &t->conv_start), add_bounded(p, &x->conv_end, &t->conv_end);
-        add(p, &x->relative_k, t->relative_k);
+        clt_tower_plan_bounded(p, &x->q, &t->q), clt_tower_plan_bounded(p, &x->k, &t->k), clt_tower_plan_bounded(p, &x->v, &t->v);
+        clt_tower_plan_bounded(p, &x->post, &t->post);
+        clt_tower_plan_bounded(p, &x->conv_start, &t->conv_start), clt_tower_plan_bounded(p, &x->conv_end, &t->conv_end);
+        clt_tower_plan(p, &x->relative_k, t->relative_k);
     }
-    add(p, a ? &a->input_proj : &none, m->input_proj);
-    add(p, a ? &a->output_proj : &none, m->output_proj);
-    add(p, a ? &a->projection : &none, m->projection);
+    clt_tower_plan(p, a ? &a->input_proj : &none, m->input_proj);
+    clt_tower_plan(p, a ? &a->output_proj : &none, m->output_proj);
+    clt_tower_plan(p, a ? &a->projection : &none, m->projection);
 }
 
 uint64_t clt_audio_plan_bytes(const clt_audio_model *m) {
@@ -49,33 +37,10 @@ uint64_t clt_audio_plan_bytes(const clt_audio_model *m) {
     return p.bytes;
 }
 
-static clt_status pack(clt_audio *a, clt_err *err) {
-    clt_pack_plan p = {0};
-    list(&p, a->model, NULL);
-    a->packed_bytes = p.bytes;
-    a->packed = clt_pages_alloc(p.bytes);
-    p.jobs = clt_calloc(p.n, sizeof *p.jobs);
-    clt_status st = a->packed && p.jobs ? CLT_OK : clt_fail_memory(err, "the sound tower", a->packed_bytes);
-    p.n = 0, p.bytes = 0;
-    if (st == CLT_OK) {
-        list(&p, a->model, a);
-        clt_pack_place(&p, a->packed);
-        st = clt_pack_all(&p, a->model->file, a->pool, a->packed, NULL, NULL, err);
-    }
-    clt_free(p.jobs);
-    return st;
-}
-
 /* ---- vectors and tables ---- */
 
-/* All numbers of a tensor, row after row, in the arena. */
 static float *numbers(clt_audio *a, const clt_tensor *t, clt_status *st) {
-    int64_t rows = clt_tensor_rows(t), n = rows * t->dims[0];
-    float *v = *st == CLT_OK ? CLT_ARENA_NEW(a->arena, float, n) : NULL;
-    if (*st == CLT_OK && !v) *st = CLT_E_MEMORY;
-    for (int64_t r = 0; r < rows && *st == CLT_OK; r++)
-        if (!clt_file_decode_row(a->model->file, t, r, v + r * t->dims[0])) *st = CLT_E_FILE;
-    return v;
+    return clt_tower_numbers(a->arena, a->model->file, t, st);
 }
 
 /* ln(1 + exp(x)), without overflow. */
@@ -171,7 +136,9 @@ clt_status clt_audio_create(const clt_audio_model *m, const clt_kernels *k, clt_
     *a = (clt_audio){.model = m, .config = &m->config, .k = k, .pool = pool, .arena = clt_arena_create(1 << 20)};
     a->key_scale = (float)(clt_exact_log2(1 + 2.718281828459045)); /* ln(1 + e) / ln 2 */
     a->layer = a->arena ? CLT_ARENA_NEW(a->arena, clt_audio_net_layer, m->config.layers + 1) : NULL;
-    clt_status st = a->layer ? pack(a, err) : clt_fail_memory(err, "the sound tower", 1 << 20);
+    clt_status st = a->layer ? CLT_OK : clt_fail_memory(err, "the sound tower", 1 << 20);
+    if (st == CLT_OK)
+        st = clt_tower_pack(list, m, a, m->file, pool, &a->packed, &a->packed_bytes, "the sound tower", err);
     if (st == CLT_OK && m->config.kind == CLT_AUDIO_CONFORMER) {
         st = vectors(a, err);
         if (st == CLT_OK) st = relative_keys(a, err);

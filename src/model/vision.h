@@ -1,7 +1,7 @@
 /* Named tensors -> a checked picture tower, of the model's own folder or of a vision file (GGUF, architecture "clip").
  *
- * Two kinds: an encoder with 2-D positions and pooling (E2B, E4B, 26B, 31B), and the 12B's projection of merged patches. Points
- * into its clt_file, which must outlive it. Immutable after binding. */
+ * Two kinds: an encoder with 2-D positions and pooling (E2B, E4B, 26B, 31B), and the 12B's projection of merged patches.
+ * Points into its clt_file, which must outlive it. Immutable after binding. */
 #ifndef CLT_MODEL_VISION_H
 #define CLT_MODEL_VISION_H
 #include "model/tower.h"
@@ -29,13 +29,17 @@ typedef struct clt_vision_layer {
 typedef struct clt_vision_model {
     const clt_file *file;
     clt_vision_config config;
-    const clt_tensor *patch, *patch_bias, *position;   /* [width, patch^2 * 3]; positions: HF [2][P][d], see planar and kind */
+    const clt_tensor *patch, *patch_bias;              /* [width, side^2 * 3], side: of a patch, or of pool x pool (unified) */
+    const clt_tensor *position;                        /* rows of both planes; clt_vision_position_row says which is where */
     const clt_tensor *std_bias, *std_scale;            /* [width] */
     const clt_tensor *norm[3], *norm_bias[3];          /* unified: LayerNorms around patch and position */
     const clt_tensor *projection;                      /* [D, width] */
     clt_vision_layer *layer;                           /* [layers] */
     clt_arena *arena;
 } clt_vision_model;
+
+/* Row of m->position for coordinate `at` (column for plane 0, row for plane 1). */
+int64_t clt_vision_position_row(const clt_vision_model *m, int plane, int at);
 
 /* Whether f holds a picture tower at all (config.kind would not be NONE); cheap. */
 bool clt_vision_present(const clt_file *f);
