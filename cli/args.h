@@ -25,6 +25,7 @@ typedef enum cli_verb {
     CLI_BENCH,
     CLI_QUANTIZE,
     CLI_CONVERT,
+    CLI_IMATRIX,
     CLI_VERBS
 } cli_verb;
 
@@ -86,6 +87,8 @@ typedef struct cli_args {
     size_t n_biases;
     cli_strings stops;
 
+    const char *grammar, *grammar_file, *json_schema, *json_schema_file; /* at most one, see bound.h */
+
     int think;                        /* order of the choices: 0 = off, 1 = on */
     int reasoning_budget;             /* -1 = unlimited, 0 = no thinking */
     int spec, draft_max;              /* cli_spec */
@@ -95,6 +98,8 @@ typedef struct cli_args {
     cli_strings tensor_types;         /* every --tensor-type, in order */
     const char *outtype;              /* of convert */
     bool towers;                      /* convert: the vision file instead of the text model */
+    bool sensitivity;                 /* imatrix: measure that, too */
+    int imatrix_format;               /* order of the choices: 0 = GGUF, 1 = .dat; -1 = as the name of the file says */
 
     clt_ids bench_prompt, bench_gen, bench_pairs /* pp,tg,pp,tg… */, bench_depth, bench_threads, bench_batch, bench_ubatch;
     clt_ids bench_kv_k, bench_kv_v;   /* culet_kv_type */

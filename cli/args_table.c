@@ -7,9 +7,9 @@
 #define V(verb) CLI_IN(CLI_##verb)
 #define GENERATE (V(RUN) | V(CHAT))
 #define EVALUATE (GENERATE | V(LOGITS) | V(SCORE))
-#define TEXTS (V(RUN) | V(TOKENIZE) | V(LOGITS) | V(SCORE))
+#define TEXTS (V(RUN) | V(TOKENIZE) | V(LOGITS) | V(SCORE) | V(IMATRIX))
 #define PICTURES (V(RUN) | V(LOGITS))
-#define MODEL (EVALUATE | V(TOKENIZE) | V(DETOKENIZE) | V(RENDER) | V(SHOW) | V(PACK))
+#define MODEL (EVALUATE | V(TOKENIZE) | V(DETOKENIZE) | V(RENDER) | V(SHOW) | V(PACK) | V(IMATRIX))
 #define EVERY ((1u << CLI_VERBS) - 1)
 #define AT(field) offsetof(cli_args, field)
 #define LATER(names, verbs, value) {names, verbs, CLI_K_ABSENT, 0, 0, 0, value, NULL}
@@ -49,14 +49,15 @@ const cli_option cli_options[] = {
 
     {"-n --predict --n-predict", GENERATE, CLI_K_INT, AT(predict), -1, INT_MAX, "N",
      "tokens to generate at most; -1 = until the model ends or the context is full (-1)"},
+    {"-c --ctx-size", V(IMATRIX), CLI_K_INT, AT(context), 0, INT_MAX, "N", "tokens of a window of the text; 0 = 512 (0)"},
     {"-c --ctx-size", EVALUATE | V(SHOW) | V(BENCH), CLI_K_INT, AT(context), 0, INT_MAX, "N",
      "context in tokens; 0 = 8192 or what prompt and -n need, within the model's limit (0)"},
-    {"--memory-check", EVALUATE | V(BENCH) | V(PACK), CLI_K_CHOICE, AT(memory_check), 0, 0, "off|on",
+    {"--memory-check", EVALUATE | V(BENCH) | V(PACK) | V(IMATRIX), CLI_K_CHOICE, AT(memory_check), 0, 0, "off|on",
      "refuse what does not fit into the free memory before it is loaded (on)"},
     {"--pack-cache", EVALUATE | V(BENCH), CLI_K_FLAG, AT(pack_cache), 0, 0, NULL,
      "keep a packed copy of the weights for faster loading, unless there is one (culet pack)"},
     {"--packed", V(RM), CLI_K_FLAG, AT(packed), 0, 0, NULL, "the packed copies of the models named, or all packed copies"},
-    {"-t --threads", EVALUATE | V(SHOW) | V(PACK) | V(QUANTIZE) | V(CONVERT), CLI_K_INT, AT(threads), -1, 1024, "N",
+    {"-t --threads", EVALUATE | V(SHOW) | V(PACK) | V(QUANTIZE) | V(CONVERT) | V(IMATRIX), CLI_K_INT, AT(threads), -1, 1024, "N",
      "threads; 0 or -1 = physical cores, the fast ones, within the CPU quota (0)"},
     {"-tb --threads-batch", EVALUATE | V(SHOW), CLI_K_INT, AT(threads_batch), -1, 1024, "N",
      "threads for prompts; 0 or -1 = as --threads (0)"},
@@ -97,6 +98,11 @@ const cli_option cli_options[] = {
      "add to a token's logit: 15043+1, 15043-1.5; 15043=false bans"},
     {"-r --reverse-prompt", GENERATE, CLI_K_TEXTS, AT(stops), 0, 0, "TEXT", "stop before TEXT; may be given several times"},
     {"--ignore-eos", GENERATE, CLI_K_FLAG, AT(ignore_eos), 0, 0, NULL, "end tokens do not stop the reply"},
+    {"-j --json-schema", GENERATE, CLI_K_TEXT, AT(json_schema), 0, 0, "SCHEMA",
+     "the reply is JSON that this JSON Schema allows; {} = any JSON"},
+    {"-jf --json-schema-file", GENERATE, CLI_K_PATH, AT(json_schema_file), 0, 0, "FILE", "the same, read from FILE"},
+    {"--grammar", GENERATE, CLI_K_TEXT, AT(grammar), 0, 0, "TEXT", "the reply follows this grammar (GBNF)"},
+    {"--grammar-file", GENERATE, CLI_K_PATH, AT(grammar_file), 0, 0, "FILE", "the same, read from FILE"},
     {"--spec", EVALUATE | V(BENCH), CLI_K_CHOICE, AT(spec), 0, 0, "off|lookup|mtp|auto",
      "speculation; this version drafts nothing under auto"},
     {"--spec-draft-n-max", EVALUATE | V(BENCH), CLI_K_INT, AT(draft_max), 1, 32, "N", "tokens drafted at most"},
@@ -112,6 +118,11 @@ const cli_option cli_options[] = {
     {"--tensor-type", V(QUANTIZE), CLI_K_TEXTS, AT(tensor_types), 0, 0, "REGEX=TYPE",
      "type of the tensors whose names fit; may be given several times, the first that fits counts"},
 
+    {"-o --output", V(IMATRIX), CLI_K_PATH, AT(out_file), 0, 0, "FILE", "where the importances go"},
+    {"--output-format", V(IMATRIX), CLI_K_CHOICE, AT(imatrix_format), 0, 0, "gguf|dat",
+     "format of that file: llama.cpp's GGUF form, or its older one (as the name says)"},
+    {"--sensitivity", V(IMATRIX), CLI_K_FLAG, AT(sensitivity), 0, 0, NULL,
+     "measure also how much noise in each matrix moves the model, for auto:SIZE; takes a pass for each matrix"},
     {"--outtype", V(CONVERT), CLI_K_PATH, AT(outtype), 0, 0, "f32|f16|bf16|q8_0", "type of the matrices (as in the folder)"},
     {"--mmproj", V(CONVERT), CLI_K_FLAG, AT(towers), 0, 0, NULL, "the vision file: what the model sees and hears with"},
 
@@ -173,9 +184,6 @@ const cli_option cli_options[] = {
     LATER("--prio-batch", EVALUATE, "N"),
     LATER("--poll-batch", EVALUATE, "N"),
     LATER("--video", GENERATE, "FILE"),
-    LATER("--grammar", GENERATE, "TEXT"),
-    LATER("--grammar-file", GENERATE, "FILE"),
-    LATER("-j --json-schema", GENERATE, "SCHEMA"),
     LATER("--predict-file", GENERATE, "FILE"),
     LATER("--verify-spec", GENERATE, NULL),
     LATER("--quantize-on-load", EVALUATE | V(BENCH), "TYPE"),

@@ -67,6 +67,7 @@ int cli_chat_reply(cli_chat_state *c) {
     culet_reply reply = {0};
     culet_error failure = {0};
     int32_t *whole = NULL;
+    cli_bound_apply(&c->bound, &c->args, &p);
     cli_signals_hold(c->session);
     culet_status st = cli_history_prompt(&c->history, c->engine, c->args.think, &p.in_thought, &failure);
     if (!st) {
@@ -247,6 +248,9 @@ int cli_chat(const cli_args *args) {
     cli_chat_state c = {.given = args, .args = *args};
     int code = cli_check_operands(args, 0);
     if (!code) {
+        code = cli_bound_read(args, &c.bound);
+    }
+    if (!code) {
         code = open_chat(&c);
     }
     if (!code) {
@@ -256,6 +260,7 @@ int cli_chat(const cli_args *args) {
     cli_lines_close(c.lines);
     cli_history_free(&c.history);
     cli_content_free(&c.waiting);
+    cli_bound_free(&c.bound);
     culet_session_close(c.session);
     culet_engine_close(c.engine);
     clt_free(c.bias_ids);

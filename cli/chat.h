@@ -2,12 +2,14 @@
 #ifndef CLI_CHAT_H
 #define CLI_CHAT_H
 #include "args.h"
+#include "bound.h"
 #include "history.h"
 #include "lines.h"
 #include "reply.h"
 
 typedef struct cli_chat_state {
     const cli_args *given;   /* as on the command line */
+    cli_bound bound;         /* of every reply */
     cli_args args;           /* with what /set, /think and /load changed; borrows given's arrays */
     culet_engine *engine;
     culet_session *session;

@@ -1,6 +1,7 @@
 /* culet run: one prompt, one reply. The prompt is text (as a chat, or raw) or ids; the reply goes to standard output. */
 #include <string.h>
 #include "base/mem.h"
+#include "bound.h"
 #include "content.h"
 #include "media.h"
 #include "open.h"
@@ -16,6 +17,7 @@ typedef struct run {
     culet_session *session;
     clt_ids prompt;
     cli_media media;
+    cli_bound bound;
     bool raw, in_thought;
     culet_sampling sampling;
     int32_t *bias_ids;
@@ -150,6 +152,7 @@ static int generate(run *r) {
     };
     culet_reply reply = {0};
     culet_error failure = {0};
+    cli_bound_apply(&r->bound, args, &p);
     cli_signals_hold(r->session);
     culet_status st = culet_generate(r->session, &p, &reply, &failure);
     cli_signals_release();
@@ -177,6 +180,9 @@ int cli_run(const cli_args *args) {
     run r = {.args = args};
     int code = cli_check_operands(args, 0);
     if (!code) {
+        code = cli_bound_read(args, &r.bound);
+    }
+    if (!code) {
         code = cli_open_engine(args, CULET_OPEN_FULL, args->threads, &r.engine);
     }
     if (!code) {
@@ -194,6 +200,7 @@ int cli_run(const cli_args *args) {
     }
     culet_session_close(r.session);
     cli_media_free(&r.media);
+    cli_bound_free(&r.bound);
     culet_engine_close(r.engine);
     clt_ids_free(&r.prompt);
     clt_free(r.bias_ids);
