@@ -95,8 +95,8 @@ def test_logit_bias_forms(culet, value):
     one_line(r, "-l:")
 
 
-@pytest.mark.parametrize("flag", [["--image", "x.png"], ["--audio", "x.wav"], ["-mm", "x"], ["-md", "x"], ["--grammar", "root ::= x"],
-                                  ["--grammar-file", "x"], ["-j", "{}"], ["--verify-spec"], ["--spec", "lookup"],
+@pytest.mark.parametrize("flag", [["--image", "x.png"], ["--audio", "x.wav"], ["-mm", "x"], ["-md", "x"],
+                                  ["--verify-spec"], ["--spec", "lookup"],
                                   ["-ctk", "q4_0"], ["--reasoning-budget", "5"], ["-md", "x", "--spec", "mtp"], ["--profile"]])
 def test_absent_features(culet, flag):
     r = culet("run", *flag, "-p", "x")
