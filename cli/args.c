@@ -409,7 +409,7 @@ static void set_defaults(cli_verb verb, cli_args *args) {
     args->kv_k = args->kv_v = CULET_KV_F16;
     args->poll = 50;
     args->memory_check = 1;
-    args->format_err = args->suite = args->probe = -1;
+    args->format_err = args->suite = args->probe = args->imatrix_format = -1;
     args->spec = verb == CLI_RUN || verb == CLI_CHAT ? CLI_SPEC_AUTO : CLI_SPEC_OFF;
     args->temperature = args->top_p = args->min_p = NAN;
     args->repeat_penalty = args->presence_penalty = args->frequency_penalty = NAN;

@@ -48,9 +48,11 @@ static const command commands[CLI_VERBS] = {
      "TYPE is Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2_K Q2_K_S Q3_K_S Q3_K_M Q3_K_L Q4_K_S Q4_K_M Q5_K_S Q5_K_M Q6_K IQ4_NL IQ4_XS F32 F16 BF16."},
     {"convert", cli_convert, "[--outtype TYPE] [--mmproj] FOLDER OUTPUT.gguf", "a Hugging Face folder as a GGUF file",
      "Text models and drafters; with --mmproj the towers for pictures and sound."},
+    {"imatrix", cli_imatrix, "[-m MODEL] -f FILE -o OUTPUT", "how much each input of a model's matrices matters, for quantize",
+     "Any text of the kind that the model will meet serves; a few thousand tokens suffice."},
 };
 
-static const char *const later[] = {"serve", "caption", "verify", "pull", "imatrix"};
+static const char *const later[] = {"serve", "caption", "verify", "pull"};
 enum { N_LATER = sizeof(later) / sizeof(later[0]) };
 
 static int help_all(void) {

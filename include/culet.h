@@ -386,6 +386,20 @@ typedef struct culet_convert_params {
 /* A text model, a drafter, or the towers of a folder as a GGUF file, tensors byte for byte as llama.cpp's converter makes them. */
 culet_status culet_convert(const culet_convert_params *p, culet_quantized *out, culet_error *err);
 
+typedef struct culet_imatrix_params {
+    const int32_t *ids; size_t n;   /* a text, without BOS */
+    int chunk;                      /* tokens of a window, BOS included; 0 = 512 */
+    const char *text;               /* its name, for the file; "" = none */
+    const char *output;             /* GGUF, or the older form */
+    bool old_format;
+    bool sensitivity;               /* also how much noise in each matrix's results moves the distribution: for auto recipes */
+    bool (*progress)(void *user, double done);
+    void *user;
+} culet_imatrix_params;
+
+/* Measures the importance of every matrix's inputs over a text and writes it as llama.cpp does. */
+culet_status culet_engine_imatrix(culet_engine *e, const culet_imatrix_params *p, culet_error *err);
+
 /* Streams: memory does not grow with the model. CULET_FAILED if the disk lacks room, which is checked first. */
 culet_status culet_quantize(const culet_quantize_params *p, culet_quantized *out, culet_error *err);
 

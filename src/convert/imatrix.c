@@ -9,7 +9,7 @@
 #include "convert/imatrix_dat.h"
 #include "file/gguf_write.h"
 
-static const char sums_end[] = ".in_sum2", counts_end[] = ".counts";
+static const char sums_end[] = ".in_sum2", counts_end[] = ".counts", sensitivity_end[] = ".sensitivity";
 
 clt_status clt_imatrix_init(clt_imatrix *m, const char *path, clt_err *err) {
     *m = (clt_imatrix){.arena = clt_arena_create(1 << 16)};
@@ -89,6 +89,11 @@ static clt_status read_entry(const clt_file *f, const clt_tensor *sums, clt_imat
     clt_imatrix_entry *e = clt_imatrix_add(out, sums->name, len, sums->dims[0], clt_tensor_rows(sums), err);
     clt_status status = e ? read_numbers(f, sums, e->values, err) : err->code;
     if (status == CLT_OK) status = read_numbers(f, counts, e->counts, err);
+    snprintf(name, sizeof name, "%.*s%s", (int)len, sums->name, sensitivity_end);
+    const clt_tensor *s = clt_file_find(f, name);
+    if (status == CLT_OK && s && s->dims[0] == 1 && clt_tensor_rows(s) == 1) status = read_numbers(f, s, &e->sensitivity, err);
+    if (status == CLT_OK && !(isfinite(e->sensitivity) && e->sensitivity >= 0))
+        status = fail_damaged(clt_file_path(f), name, "holds a number that is no sensitivity", err);
     return status ? status : to_means(e, clt_file_path(f), err);
 }
 
@@ -147,6 +152,9 @@ static void put_entry_head(clt_gguf_head *h, const clt_imatrix_entry *e) {
     clt_gguf_put_tensor(h, name, CLT_F32, 2, (const int64_t[]){e->cols, e->matrices});
     snprintf(name, sizeof name, "%s%s", e->name, counts_end);
     clt_gguf_put_tensor(h, name, CLT_F32, 2, (const int64_t[]){1, e->matrices});
+    if (!(e->sensitivity > 0)) return;
+    snprintf(name, sizeof name, "%s%s", e->name, sensitivity_end);
+    clt_gguf_put_tensor(h, name, CLT_F32, 1, (const int64_t[]){1});
 }
 
 static void put_padded(clt_buf *b, size_t begin) {
@@ -161,6 +169,8 @@ static void put_entry_data(clt_buf *b, const clt_imatrix_entry *e, size_t begin)
         }
     put_padded(b, begin);
     clt_buf_put(b, e->counts, (size_t)e->matrices * sizeof(float));
+    put_padded(b, begin);
+    if (e->sensitivity > 0) clt_buf_put(b, &e->sensitivity, sizeof e->sensitivity);
     put_padded(b, begin);
 }
 

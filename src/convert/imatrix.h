@@ -5,6 +5,8 @@
  *   0  i32 entries; for each: i32 length, name | i32 calls | i32 numbers | f32 sums of squares, times calls
  *   then i32 chunks | i32 length, name of the text
  *
+ * Ours may also hold NAME.sensitivity, which llama.cpp passes over.
+ *
  * Importances are relative within a matrix, so a scale common to all columns of one does not matter. */
 #ifndef CLT_CONVERT_IMATRIX_H
 #define CLT_CONVERT_IMATRIX_H
@@ -16,6 +18,7 @@ typedef struct clt_imatrix_entry {
     int64_t cols, matrices; /* matrices: experts, else 1 */
     float *values;          /* [matrices][cols]: mean squares; of a matrix without inputs: ones */
     float *counts;          /* [matrices]: rows seen */
+    float sensitivity;      /* divergence for each unit of noise energy in a token's results; 0 = not measured */
 } clt_imatrix_entry;
 
 typedef struct clt_imatrix {

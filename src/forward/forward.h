@@ -7,6 +7,7 @@
 #define CLT_FORWARD_FORWARD_H
 #include <stdatomic.h>
 #include "base/pool.h"
+#include "forward/observe.h"
 #include "forward/profile.h"
 #include "kernels/kernels.h"
 #include "model/model.h"
@@ -75,6 +76,8 @@ clt_status clt_forward(const clt_net *net, clt_scratch *s, const clt_row *rows, 
  * (after layer l), "norm". In passes with a probe all rows run through all layers. */
 typedef void (*clt_probe_fn)(void *user, const char *stage, int layer, const float *x, int rows, int64_t width);
 void clt_scratch_set_probe(clt_scratch *s, clt_probe_fn fn, void *user);
+/* Shows every product of passes from now on; NULL: no longer. */
+void clt_scratch_set_observer(clt_scratch *s, clt_observe_fn fn, void *user);
 /* Counts the time of passes from now on; NULL: no longer. The profile must have been made for as many threads as the pool. */
 void clt_scratch_set_profile(clt_scratch *s, clt_profile *p);
 

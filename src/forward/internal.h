@@ -101,6 +101,8 @@ struct clt_scratch {
     float *choice_weight;                    /* [R][k] */
     clt_probe_fn probe;
     void *probe_user;
+    clt_observe_fn observe; /* NULL: nobody looks */
+    void *observe_user;
     clt_profile *profile;   /* NULL: nobody counts */
 };
 
@@ -123,6 +125,10 @@ void clt_linear_one(clt_scratch *s, clt_role role, const clt_mat *w, const float
 static inline int64_t clt_padded(int64_t cols) { return (cols + CLT_QBLOCK - 1) / CLT_QBLOCK * CLT_QBLOCK; }
 /* Part of the input that begins at row r. */
 clt_acts clt_acts_from(const clt_acts *a, int64_t r);
+
+/* ---- observe.c: shows a product to whoever looks ---- */
+void clt_observe_product(clt_scratch *s, const clt_mat *w, const float *x, int64_t ldx, float *y, int64_t ldy, int rows);
+void clt_observe_expert(clt_scratch *s, int l, int e, const clt_mat *w, const float *x, float *y, int rows);
 
 /* ---- rows.c: steps row by row ---- */
 /* fn(ctx, row, thread) for rows [0, n), over the pool where that pays. */

@@ -117,6 +117,8 @@ void clt_linear_run(clt_scratch *s, clt_role role, const clt_linear *lin, int n_
     }
     clt_profile_run_products(s->profile, products, n_lin, s->net->pool, run_task, &c,
                              c.first_task[MAX_LINEAR] * c.row_blocks);
+    for (int i = 0; s->observe && i < n_lin; i++)
+        clt_observe_product(s, lin[i].w, s->acts.x, s->acts.ldx, lin[i].y, lin[i].ldy, n);
 }
 
 void clt_linear_one(clt_scratch *s, clt_role role, const clt_mat *w, const float *x, int64_t ldx, int n, clt_precision precision, float *y,

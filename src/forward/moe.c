@@ -86,6 +86,22 @@ static clt_profile_product product_of(const block *b, const clt_mat *m) {
                                  (uint64_t)b->s->n_met * (uint64_t)clt_mat_panels(m) * m->panel_bytes};
 }
 
+static void show_experts(const block *b, bool down) {
+    clt_scratch *s = b->s;
+    int l = (int)(b->nl - b->n->layer);
+    for (int i = 0; i < s->n_met; i++) {
+        int e = s->expert_met[i], first = s->expert_first[e], rows = s->expert_first[e + 1] - first;
+        const clt_expert *w = &b->nl->experts[e];
+        const float *x = s->acts.x + first * s->acts.ldx;
+        if (down) {
+            clt_observe_expert(s, l, e, &w->down, x, s->eout + first * b->d, rows);
+            continue;
+        }
+        clt_observe_expert(s, l, e, &w->gate, x, s->egate + first * b->fe, rows);
+        clt_observe_expert(s, l, e, &w->up, x, s->eup + first * b->fe, rows);
+    }
+}
+
 static void run_experts(const block *b, bool down) {
     int64_t panels = ((down ? b->d : b->fe) + CLT_PANEL - 1) / CLT_PANEL;
     expert_run x = {b, down, 0, (int)((panels + PANELS_PER_TASK - 1) / PANELS_PER_TASK)};
@@ -96,6 +112,7 @@ static void run_experts(const block *b, bool down) {
     for (int i = 0; i < (down ? 1 : 2); i++) products[i] = product_of(b, mats[i]);
     clt_profile_run_products(b->s->profile, products, down ? 1 : 2, b->n->pool, expert_task, &x,
                              x.per_expert * b->s->n_met);
+    if (b->s->observe) show_experts(b, down);
 }
 
 static void gelu_row(void *ctx, int i, int thread) {
