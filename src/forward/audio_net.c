@@ -21,8 +21,8 @@ static void list(clt_pack_plan *p, const void *model, void *tower) {
             clt_tower_plan_bounded(p, &x->ffn_up[i], &t->ffn_up[i]);
             clt_tower_plan_bounded(p, &x->ffn_down[i], &t->ffn_down[i]);
         }
-        clt_tower_plan_bounded(p, &x->q, &t->q), clt_tower_plan_bounded(p, &x->k, &t->k), clt_tower_plan_bounded(p, &x->v, &t->v);
-        clt_tower_plan_bounded(p, &x->post, &t->post);
+        clt_tower_plan_bounded(p, &x->q, &t->q), clt_tower_plan_bounded(p, &x->k, &t->k);
+        clt_tower_plan_bounded(p, &x->v, &t->v), clt_tower_plan_bounded(p, &x->post, &t->post);
         clt_tower_plan_bounded(p, &x->conv_start, &t->conv_start), clt_tower_plan_bounded(p, &x->conv_end, &t->conv_end);
         clt_tower_plan(p, &x->relative_k, t->relative_k);
     }
