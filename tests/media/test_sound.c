@@ -343,7 +343,8 @@ int main(void) {
         cmocka_unit_test(test_rates_channels_and_types), cmocka_unit_test(test_formats),
         cmocka_unit_test(test_memory_and_file_give_the_same), cmocka_unit_test(test_streamed_wav),
         cmocka_unit_test(test_tags), cmocka_unit_test(test_remarks), cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_no_sound), cmocka_unit_test(test_numbers_that_are_no_sound), cmocka_unit_test(test_headers_that_lie),
+        cmocka_unit_test(test_no_sound), cmocka_unit_test(test_numbers_that_are_no_sound),
+        cmocka_unit_test(test_headers_that_lie),
         cmocka_unit_test(test_cut_files), cmocka_unit_test(test_damaged_files), cmocka_unit_test(test_paths),
         cmocka_unit_test(test_memory_that_fails)};
     return cmocka_run_group_tests(tests, NULL, NULL);
