@@ -4,6 +4,7 @@
  * allocated; a damaged file is one clear error. Knows no weights and no model. Nothing here is shared between threads. */
 #ifndef CLT_MEDIA_PICTURE_H
 #define CLT_MEDIA_PICTURE_H
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "base/err.h"
