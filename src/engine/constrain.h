@@ -8,6 +8,9 @@ typedef struct clt_constraint clt_constraint;
 clt_status clt_constraint_create(culet_engine *e, const culet_generate_params *p, clt_constraint **out, clt_err *err);
 void clt_constraint_free(clt_constraint *c);
 
+/* constrain_tokens.c: n = rows of logits, which may be more than the vocabulary has. */
+clt_status clt_constraint_tokens(const clt_vocab *v, int32_t n, clt_tokens **out, clt_err *err);
+
 /* The ids that may come next, as clt_sample_params takes them; *bits = NULL: all. */
 clt_status clt_constraint_allowed(clt_constraint *c, const uint64_t **bits, clt_err *err);
 /* Takes an id that was allowed. */

@@ -197,16 +197,27 @@ clt_status clt_regex_plain(clt_nfa *n, const char *pattern, size_t len, uint32_t
 
 /* ---- tokens (tokens.c, strings.c) ---- */
 
+/* Sets of bytes that begin a character: 128 of ASCII, 64 leads of longer ones. The bit of 0xC0, which begins none, stands for
+ * whatever is not UTF-8. */
+typedef struct clt_charset {
+    uint64_t bits[3];
+} clt_charset;
+static inline unsigned clt_charset_bit(unsigned byte) {
+    return byte < 0x80 ? byte : byte < 0xC0 ? 128 : byte - 64;
+}
+
 typedef struct clt_trie { /* byte strings with ids, in depth-first order */
     struct clt_trie_node {
         uint32_t skip;  /* the node behind this one's subtree */
         uint32_t first; /* ids that end here: ids[first .. first of the next node) */
+        uint32_t below; /* index into `below`: at the end of a character with a large subtree; else 0 */
         uint8_t byte, depth; /* of the root's children: 1 */
     } *nodes;
     size_t n_nodes;     /* a node more stands at the end, for `first` */
     int32_t *ids;
     uint8_t *counts;    /* characters before the string closed, by place in ids; NULL: none */
-    size_t n_ids, deepest;
+    clt_charset *below; /* [n_below + 1]: the characters of subtrees */
+    size_t n_ids, n_below, deepest;
 } clt_trie;
 typedef struct clt_trie_entry {
     const uint8_t *bytes;
@@ -218,12 +229,11 @@ typedef struct clt_trie_entry {
 enum { CLT_MAX_TOKEN_BYTES = 250 };
 /* Sorts the entries. */
 bool clt_trie_build(clt_trie *t, clt_trie_entry *entries, size_t n, bool counts);
+bool clt_trie_survey(clt_trie *t); /* fills `below` */
 void clt_trie_free(clt_trie *t);
 
 typedef struct clt_string_table { /* what tokens do inside a free string */
-    uint64_t *stay;       /* [words]: tokens that end within it */
-    int32_t *by_count;    /* the same, by the number of characters they have */
-    uint32_t *count_from; /* [most + 2]: tokens of c characters are by_count[count_from[c] .. count_from[c + 1]) */
+    uint64_t *stay;       /* [most + 1][words]: tokens that end within it and have at most so many characters */
     uint32_t most;
     clt_trie leave;       /* tokens that close it: what follows the closing quote */
 } clt_string_table;
@@ -238,7 +248,7 @@ struct clt_tokens {
 };
 bool clt_string_table_build(clt_tokens *t, int body);
 void clt_string_table_free(clt_string_table *s);
-/* Adds to bits what may follow inside such a string: `need` to `left` more characters. */
+/* Adds to bits the tokens that stay within such a string, of which `left` characters are left. */
 void clt_string_table_mask(const clt_string_table *s, size_t words, uint32_t left, uint64_t *bits);
 
 /* ---- positions (sets.c) ---- */
@@ -270,8 +280,12 @@ typedef struct clt_sets {
     clt_set *sets;       /* 0: no set */
     size_t n_sets, cap_sets;
     uint32_t *rows;      /* [row][n_classes]: the row of the next set; 0 = that of the dead one, CLT_NONE = not known yet */
-    uint32_t *row_sets;  /* [rows]: whose row it is */
-    size_t n_rows, cap_rows, cap_row_sets;
+    struct clt_row {
+        uint32_t set;    /* whose row it is */
+        uint32_t met;    /* how often it stood before a large subtree */
+        clt_charset stays; /* characters that lead back to it; looked for once that is worth it */
+    } *row_info;         /* [rows] */
+    size_t n_rows, cap_rows, cap_row_info;
     uint32_t *index;     /* hash table of sets */
     size_t index_mask;
     clt_mask *masks;
@@ -291,6 +305,8 @@ uint32_t clt_sets_step(clt_sets *s, uint32_t set, uint8_t byte);
 /* The same by rows, which remember the step for each class of bytes. */
 uint32_t clt_sets_row(clt_sets *s, uint32_t set);
 uint32_t clt_sets_walk(clt_sets *s, uint32_t row, uint8_t byte);
+/* Whether all characters of a set lead from a row back to it. */
+bool clt_sets_stays(clt_sets *s, uint32_t row, const clt_charset *characters);
 /* Items that take bytes. Valid until the next call. */
 const clt_item *clt_sets_open(clt_sets *s, uint32_t set, uint32_t *n);
 uint32_t clt_sets_near(clt_sets *s, uint32_t set);

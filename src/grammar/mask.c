@@ -26,6 +26,12 @@ static bool walk(clt_sets *s, const clt_trie *t, uint32_t set, const clt_item *s
                 continue;
             }
             path[node->depth] = next;
+            if (node->below && clt_sets_stays(s, next, &t->below[node->below])) {
+                uint32_t end = t->nodes[node->skip].first; /* the whole subtree, this node too */
+                for (uint32_t k = node->first; k < end; k++) allow(bits, t->ids[k]);
+                i = node->skip;
+                continue;
+            }
         }
         for (uint32_t k = node->first; k < node[1].first; k++) {
             if (!string || (t->counts[k] >= string->need && t->counts[k] <= string->left)) allow(bits, t->ids[k]);

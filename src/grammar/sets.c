@@ -38,7 +38,7 @@ void clt_sets_free(clt_sets *s) {
     clt_free(s->items);
     clt_free(s->sets);
     clt_free(s->rows);
-    clt_free(s->row_sets);
+    clt_free(s->row_info);
     clt_free(s->index);
     clt_free(s->work);
     clt_free(s->heap);
@@ -329,12 +329,12 @@ uint32_t clt_sets_row(clt_sets *s, uint32_t set) {
     uint32_t width = s->g->n_classes, row = s->sets[set].row;
     if (row != CLT_NONE) return row;
     if (s->n_rows > UINT32_MAX / 2 || !CLT_ROOM(s->rows, s->cap_rows, s->n_rows + width) ||
-        !CLT_ROOM(s->row_sets, s->cap_row_sets, s->n_rows / width + 1)) {
+        !CLT_ROOM(s->row_info, s->cap_row_info, s->n_rows / width + 1)) {
         s->no_memory = true;
         return 0;
     }
     row = s->sets[set].row = (uint32_t)s->n_rows;
-    s->row_sets[row / width] = set;
+    s->row_info[row / width] = (struct clt_row){.set = set};
     memset(s->rows + row, set == CLT_SET_DEAD ? 0 : 0xFF, width * sizeof *s->rows);
     s->n_rows += width;
     return row;
@@ -343,11 +343,54 @@ uint32_t clt_sets_row(clt_sets *s, uint32_t set) {
 uint32_t clt_sets_walk(clt_sets *s, uint32_t row, uint8_t byte) {
     uint32_t *known = &s->rows[row + s->g->class_of[byte]];
     if (*known != CLT_NONE) return *known;
-    uint32_t next = clt_sets_step(s, s->row_sets[row / s->g->n_classes], byte);
+    uint32_t next = clt_sets_step(s, s->row_info[row / s->g->n_classes].set, byte);
     uint32_t next_row = s->no_memory || s->too_large ? 0 : clt_sets_row(s, next);
     if (s->no_memory || s->too_large) return 0;
     s->rows[row + s->g->class_of[byte]] = next_row;
     return next_row;
+}
+
+/* ---- characters that change nothing ---- */
+
+/* Whether bytes lo..hi, and then tail - 1 more of any, lead from `at` to `home`. Bytes of one class are tried once. */
+static bool all_return(clt_sets *s, uint32_t home, uint32_t at, unsigned lo, unsigned hi, unsigned tail) {
+    const uint8_t *class_of = s->g->class_of;
+    for (unsigned b = lo; b <= hi; b++) {
+        if (b > lo && class_of[b] == class_of[b - 1]) continue;
+        uint32_t next = clt_sets_walk(s, at, (uint8_t)b);
+        if (next == 0 || (tail == 1 ? next != home : !all_return(s, home, next, 0x80, 0xBF, tail - 1))) return false;
+    }
+    return true;
+}
+
+static bool lead_returns(clt_sets *s, uint32_t home, unsigned lead) {
+    unsigned lo = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80, hi = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
+    uint32_t next = clt_sets_walk(s, home, (uint8_t)lead);
+    return next != 0 && all_return(s, home, next, lo, hi, lead < 0xE0 ? 1 : lead < 0xF0 ? 2 : 3);
+}
+
+static void find_stays(clt_sets *s, uint32_t row) {
+    clt_charset stays = {{0}};
+    for (unsigned b = 0; b < 0xF5 && !s->no_memory && !s->too_large; b = b == 0x7F ? 0xC2 : b + 1) {
+        if (b < 0x80 ? clt_sets_walk(s, row, (uint8_t)b) != row : !lead_returns(s, row, b)) continue;
+        unsigned bit = clt_charset_bit(b);
+        stays.bits[bit / 64] |= UINT64_C(1) << bit % 64;
+    }
+    s->row_info[row / s->g->n_classes].stays = stays;
+}
+
+bool clt_sets_stays(clt_sets *s, uint32_t row, const clt_charset *characters) {
+    enum { WORTH = 4 };
+    struct clt_row *info = &s->row_info[row / s->g->n_classes];
+    if (info->met < WORTH && ++info->met < WORTH) return false;
+    if (info->met == WORTH) {
+        info->met++;
+        find_stays(s, row);
+        info = &s->row_info[row / s->g->n_classes];
+    }
+    for (int k = 0; k < 3; k++)
+        if (characters->bits[k] & ~info->stays.bits[k]) return false;
+    return true;
 }
 
 /* ---- counts that no token can tell apart ---- */

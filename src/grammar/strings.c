@@ -46,61 +46,50 @@ static fate read_token(const automaton *a, const uint8_t *bytes, uint32_t len, u
 }
 
 typedef struct survey {
-    uint32_t of_count[CLT_MAX_TOKEN_BYTES + 2];
+    uint32_t most;
     size_t n_leave;
 } survey;
 
-static void survey_tokens(const clt_tokens *t, const automaton *a, survey *out) {
+static survey survey_tokens(const clt_tokens *t, const automaton *a) {
+    survey found = {0};
     uint8_t count;
     uint32_t at;
-    memset(out, 0, sizeof *out);
     for (int32_t id = 0; id < t->n; id++) {
         fate f = read_token(a, t->bytes + t->offsets[id], t->offsets[id + 1] - t->offsets[id], &count, &at);
-        out->n_leave += f == LEAVES;
-        if (f == STAYS) out->of_count[count]++;
+        found.n_leave += f == LEAVES;
+        if (f == STAYS && count > found.most) found.most = count;
     }
+    return found;
 }
 
 static void fill(clt_string_table *s, const clt_tokens *t, const automaton *a, clt_trie_entry *leave) {
     uint8_t count;
-    uint32_t at, next[CLT_MAX_TOKEN_BYTES + 2];
+    uint32_t at;
     size_t n_leave = 0;
-    memcpy(next, s->count_from, (s->most + 1) * sizeof *next);
     for (int32_t id = 0; id < t->n; id++) {
         const uint8_t *bytes = t->bytes + t->offsets[id];
         uint32_t len = t->offsets[id + 1] - t->offsets[id];
         fate f = read_token(a, bytes, len, &count, &at);
         if (f == LEAVES) leave[n_leave++] = (clt_trie_entry){.bytes = bytes + at, .len = len - at, .id = id, .count = count};
-        if (f != STAYS) continue;
-        s->stay[id / 64] |= UINT64_C(1) << id % 64;
-        s->by_count[next[count]++] = id;
+        if (f == STAYS) s->stay[count * t->words + (size_t)id / 64] |= UINT64_C(1) << id % 64;
     }
+    for (size_t i = t->words; i < (s->most + 1) * t->words; i++) s->stay[i] |= s->stay[i - t->words];
 }
 
 bool clt_string_table_build(clt_tokens *t, int body) {
     clt_string_table *s = &t->tables[body];
     automaton *a = clt_alloc(sizeof *a);
-    survey found;
-    bool ok = a && read_automaton(a, body);
     clt_trie_entry *leave = NULL;
+    bool ok = a && read_automaton(a, body);
     if (ok) {
-        survey_tokens(t, a, &found);
-        size_t n = 0;
-        for (uint32_t c = 0; c <= CLT_MAX_TOKEN_BYTES; c++) {
-            n += found.of_count[c];
-            if (found.of_count[c]) s->most = c;
-        }
-        s->stay = clt_calloc(t->words, sizeof *s->stay);
-        s->by_count = clt_calloc(n + 1, sizeof *s->by_count);
-        s->count_from = clt_calloc(s->most + 2, sizeof *s->count_from);
+        survey found = survey_tokens(t, a);
+        s->most = found.most;
+        s->stay = clt_calloc((s->most + 1) * t->words, sizeof *s->stay);
         leave = clt_calloc(found.n_leave + 1, sizeof *leave);
-        ok = s->stay && s->by_count && s->count_from && leave;
-        t->held += ok ? n * sizeof *s->by_count + t->words * sizeof *s->stay : 0;
-    }
-    if (ok) {
-        for (uint32_t c = 0; c <= s->most; c++) s->count_from[c + 1] = s->count_from[c] + found.of_count[c];
-        fill(s, t, a, leave);
-        ok = clt_trie_build(&s->leave, leave, found.n_leave, true);
+        ok = s->stay && leave;
+        if (ok) fill(s, t, a, leave);
+        ok = ok && clt_trie_build(&s->leave, leave, found.n_leave, true);
+        t->held += ok ? (s->most + 1) * t->words * sizeof *s->stay : 0;
     }
     clt_free(leave);
     clt_free(a);
@@ -109,18 +98,10 @@ bool clt_string_table_build(clt_tokens *t, int body) {
 
 void clt_string_table_free(clt_string_table *s) {
     clt_free(s->stay);
-    clt_free(s->by_count);
-    clt_free(s->count_from);
     clt_trie_free(&s->leave);
 }
 
 void clt_string_table_mask(const clt_string_table *s, size_t words, uint32_t left, uint64_t *bits) {
-    if (left >= s->most) {
-        for (size_t i = 0; i < words; i++) bits[i] |= s->stay[i];
-        return;
-    }
-    for (uint32_t i = 0; i < s->count_from[left + 1]; i++) {
-        int32_t id = s->by_count[i];
-        bits[id / 64] |= UINT64_C(1) << id % 64;
-    }
+    const uint64_t *stay = s->stay + (left < s->most ? left : s->most) * words;
+    for (size_t i = 0; i < words; i++) bits[i] |= stay[i];
 }

@@ -14,8 +14,9 @@ static clt_status build(clt_tokens *t, const clt_token_text *texts, size_t total
         t->offsets[id + 1] = at + len;
         if (len) entries[n++] = (clt_trie_entry){.bytes = t->bytes + at, .len = len, .id = id};
     }
-    ok = ok && clt_trie_build(&t->trie, entries, n, false);
-    t->held = total + (size_t)t->n * sizeof *t->offsets + t->trie.n_nodes * sizeof *t->trie.nodes + n * sizeof *t->trie.ids;
+    ok = ok && clt_trie_build(&t->trie, entries, n, false) && clt_trie_survey(&t->trie);
+    t->held = total + (size_t)t->n * sizeof *t->offsets + t->trie.n_nodes * sizeof *t->trie.nodes + n * sizeof *t->trie.ids +
+              t->trie.n_below * sizeof *t->trie.below;
     for (int body = CLT_BODY_JSON; ok && body < CLT_BODIES; body++) ok = clt_string_table_build(t, body);
     clt_free(entries);
     return ok ? CLT_OK : clt_fail_memory(err, "the tokens of a grammar", total);
