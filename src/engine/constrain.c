@@ -1,4 +1,5 @@
-/* What a reply must be: a grammar or schema for its content, tools for its calls. Decides which of the grammars holds at each id.
+/* What a reply must be: a grammar or schema for its content, tools for its calls. Decides which of the grammars holds at
+ * each id.
  *
  *   BEGIN --channel--> THOUGHT --channel end--> BEGIN     thoughts are free; no end before the content has come
  *   BEGIN, CONTENT: the content's grammar, or free
@@ -88,8 +89,9 @@ clt_status clt_constraint_create(culet_engine *e, const culet_generate_params *p
     if (!p->grammar && !p->json_schema && !p->tools && p->tool_choice == CULET_TOOLS_AUTO) return CLT_OK;
     clt_constraint *c = clt_calloc(1, sizeof *c);
     if (!c) return clt_fail_memory(err, "grammar", sizeof *c);
-    *c = (clt_constraint){.engine = e, .roles = clt_vocab_get_roles(e->vocab), .phase = p->in_thought && !p->raw ? THOUGHT : BEGIN,
-                          .may_think = p->may_think && !p->raw, .ignore_eos = p->sampling.ignore_eos, .one_call = p->one_call,
+    *c = (clt_constraint){.engine = e, .roles = clt_vocab_get_roles(e->vocab), .may_think = p->may_think && !p->raw,
+                          .phase = p->in_thought && !p->raw ? THOUGHT : BEGIN, .one_call = p->one_call,
+                          .ignore_eos = p->sampling.ignore_eos,
                           .choice = p->tool_choice, .words = ((size_t)e->info.vocab + 63) / 64};
     clt_status status = prepare(c, e, p, err);
     if (status == CLT_OK) *out = c;

@@ -5,7 +5,8 @@
 /* ---- the finished form ---- */
 
 uint32_t clt_grammar_state(clt_grammar *g) {
-    if (g->n_states > 4 * (size_t)CLT_MAX_NFA_STATES || !CLT_ROOM(g->states, g->cap_states, g->n_states + 1)) return CLT_NONE;
+    if (g->n_states > 4 * (size_t)CLT_MAX_NFA_STATES) return CLT_NONE;
+    if (!CLT_ROOM(g->states, g->cap_states, g->n_states + 1)) return CLT_NONE;
     g->states[g->n_states] = (clt_state){.edge = (uint32_t)g->n_edges, .call = (uint32_t)g->n_calls, .most = CLT_MANY,
                                          .repeats = CLT_NONE};
     return (uint32_t)g->n_states++;
@@ -88,7 +89,8 @@ static void find_lengths(clt_grammar *g, size_t from) {
 
 static uint32_t height_of_call(const clt_grammar *g, const clt_call_edge *e) {
     const clt_state *start = &g->states[g->rules[e->call.rule].start];
-    uint32_t called = start->repeats == CLT_NONE ? start->height : e->call.need == 0 ? 0 : g->states[g->rules[start->repeats].start].height + 1;
+    uint32_t called = start->height;
+    if (start->repeats != CLT_NONE) called = e->call.need ? g->states[g->rules[start->repeats].start].height + 1 : 0;
     return called < CLT_MAX_STACK ? called + 1 : CLT_MAX_STACK;
 }
 

@@ -65,7 +65,8 @@ static void close_subset(maker *m) {
         for (uint32_t e = n->first[at]; e != CLT_NONE; e = n->edges[e].next) {
             const clt_nfa_edge *edge = &n->edges[e];
             m->f->work++;
-            if (edge->type == CLT_NFA_EMPTY || (edge->type == CLT_NFA_CALL && clt_call_nullable(n, m->f, &n->calls[edge->call])))
+            bool call = edge->type == CLT_NFA_CALL;
+            if (call ? clt_call_nullable(n, m->f, &n->calls[edge->call]) : edge->type == CLT_NFA_EMPTY)
                 put_state(m, edge->to);
             if (edge->type != CLT_NFA_EMPTY) acts = true;
         }
@@ -178,7 +179,8 @@ static void write_calls(maker *m) {
     if (m->n_calls > 1) qsort(m->calls, m->n_calls, sizeof *m->calls, compare_calls);
     for (size_t i = 0, next; i < m->n_calls && !m->no_memory; i = next) {
         begin_subset(m);
-        for (next = i; next < m->n_calls && (next == i || !m->apart) && !compare_calls(&m->calls[i], &m->calls[next]); next++)
+        put_state(m, m->calls[i].to);
+        for (next = i + 1; next < m->n_calls && !m->apart && !compare_calls(&m->calls[i], &m->calls[next]); next++)
             put_state(m, m->calls[next].to);
         uint32_t to = end_subset(m);
         if (!m->no_memory && !clt_grammar_call(m->g, m->calls[i].call, to)) m->no_memory = true;

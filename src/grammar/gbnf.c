@@ -2,8 +2,8 @@
  *
  *   name ::= "text" [a-z] [^"\\] . other-name ( a | b ) x* x+ x? x{3} x{3,} x{3,5}     # comment
  *
- * Escapes in texts and classes: \n \r \t \\ \" \[ \] \xHH \uHHHH \UHHHHHHHH. A line ends a rule, except inside parentheses and
- * after "|" or "::=". The parser recurses only over parentheses, to a limit. */
+ * Escapes in texts and classes: \n \r \t \\ \" \[ \] \xHH \uHHHH \UHHHHHHHH. A line ends a rule, except inside parentheses
+ * and after "|" or "::=". The parser recurses only over parentheses, to a limit. */
 #include "base/hash.h"
 #include "base/utf8.h"
 #include "grammar/impl.h"
@@ -225,7 +225,8 @@ static clt_part read_group(parser *p) {
 static uint32_t read_number(parser *p) {
     uint64_t value = 0;
     size_t start = p->i;
-    for (; p->i < p->n && is_digit(p->s[p->i]); p->i++) value = value > MAX_REPEAT ? value : 10 * value + (uint64_t)(p->s[p->i] - '0');
+    for (; p->i < p->n && is_digit(p->s[p->i]); p->i++)
+        if (value <= MAX_REPEAT) value = 10 * value + (uint64_t)(p->s[p->i] - '0');
     if (p->i == start) fail_at(p, start, "expected a number");
     if (value > MAX_REPEAT) fail_at(p, start, "a repetition beyond 100,000,000");
     return (uint32_t)value;
@@ -319,7 +320,8 @@ static void read_rule(parser *p) {
 static clt_status read_all(parser *p, uint32_t *root) {
     static const char what[] = "grammar";
     if (p->n > CLT_MAX_GRAMMAR_BYTES)
-        return clt_fail(p->err, CLT_E_REQUEST, "grammar: %zu bytes are more than the %d that are read", p->n, CLT_MAX_GRAMMAR_BYTES);
+        return clt_fail(p->err, CLT_E_REQUEST, "grammar: %zu bytes are more than the %d that are read", p->n,
+                        CLT_MAX_GRAMMAR_BYTES);
     for (skip_space(p, true); !at_end(p) && clt_nfa_ok(&p->nfa); skip_space(p, true)) read_rule(p);
     *root = rule_of(p, "root", 4);
     if (p->status == CLT_OK) p->status = clt_nfa_check(&p->nfa, what, p->err);

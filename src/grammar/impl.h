@@ -1,8 +1,9 @@
 /* Inside grammars: the two forms of a grammar and what the files of this room call of each other.
  *
  * Front ends (gbnf.c, schema*.c, tools.c) write rules as nondeterministic automata over bytes (nfa.c). compile.c checks them
- * and makes each a deterministic one (determinise.c), with calls between rules kept as edges. A position in a reply is a set of items
- * (sets.c); an item is a state with the set of items that continues when its rule ends, a stack that shares its parts. */
+ * and makes each a deterministic one (determinise.c), with calls between rules kept as edges. A position in a reply is a set
+ * of items (sets.c); an item is a state with the set of items that continues when its rule ends, a stack that shares its
+ * parts. */
 #ifndef CLT_GRAMMAR_IMPL_H
 #define CLT_GRAMMAR_IMPL_H
 #include <string.h>
@@ -197,8 +198,8 @@ clt_status clt_regex_plain(clt_nfa *n, const char *pattern, size_t len, uint32_t
 
 /* ---- tokens (tokens.c, strings.c) ---- */
 
-/* Sets of bytes that begin a character: 128 of ASCII, 64 leads of longer ones. The bit of 0xC0, which begins none, stands for
- * whatever is not UTF-8. */
+/* Sets of bytes that begin a character: 128 of ASCII, 64 leads of longer ones. The bit of 0xC0, which begins none, stands
+ * for whatever is not UTF-8. */
 typedef struct clt_charset {
     uint64_t bits[3];
 } clt_charset;

@@ -1,10 +1,12 @@
-/* Patterns: the part of regular expressions that describes a regular language -> an automaton over the characters of a string.
+/* Patterns: the part of regular expressions that describes a regular language -> an automaton over the characters of a
+ * string.
  *
- *   a|b  (ab)  (?:ab)  (?<name>ab)  [a-z]  [^a-z]  .  a* a+ a? a{2} a{2,} a{2,5} (also lazy)  ^ at the beginning, $ at the end
+ *   a|b  (ab)  (?:ab)  (?<name>ab)  [a-z]  [^a-z]  .  a* a+ a? a{2} a{2,} a{2,5} (also lazy)
+ *   ^ at the beginning, $ at the end
  *   \d \D \w \W \s \S  \n \r \t \f \v \0  \xHH \uHHHH \u{H…} \cX  and any escaped punctuation
  *
- * A pattern that is not anchored may stand anywhere in the text, as JSON Schema says. Everything else (looking around, back references,
- * \b, \p{…}, flags) is refused by name. */
+ * A pattern that is not anchored may stand anywhere in the text, as JSON Schema says. Everything else (looking around, back
+ * references, \b, \p{…}, flags) is refused by name. */
 #include <stdio.h>
 #include "base/utf8.h"
 #include "grammar/impl.h"
@@ -28,7 +30,8 @@ static clt_part read_alternatives(parser *p, bool outermost);
 
 static void fail(parser *p, size_t at, const char *why) {
     if (p->status != CLT_OK || !clt_nfa_ok(p->nfa)) return;
-    p->status = clt_fail(p->err, CLT_E_REQUEST, "%s: %s at character %zu of \"%.*s\"", p->what, why, at + 1, (int)p->n, p->s);
+    p->status = clt_fail(p->err, CLT_E_REQUEST, "%s: %s at character %zu of \"%.*s\"", p->what, why, at + 1, (int)p->n,
+                         p->s);
 }
 
 static bool going(const parser *p) {

@@ -1,9 +1,9 @@
-/* JSON Schema -> rules. A place that is more than a scalar gets a rule of its own, made once however often it is referred to,
- * so that recursion in a schema is recursion of rules. Places wait in a list: nothing here recurses over references.
+/* JSON Schema -> rules. A place that is more than a scalar gets a rule of its own, made once however often it is referred
+ * to, so that recursion in a schema is recursion of rules. Places wait in a list: nothing here recurses over references.
  *
- * What is written is a part of what the schema allows, never more: members come in the order of `properties`, members that are
- * not declared only where `additionalProperties` asks for them or nothing is declared, a place without a type has the type that its
- * keys speak of, white space is one space, or one or two line ends and at most 20 spaces or tabs. */
+ * What is written is a part of what the schema allows, never more: members come in the order of `properties`, members that
+ * are not declared only where `additionalProperties` asks for them or nothing is declared, a place without a type has the
+ * type that its keys speak of, white space is one space, or one or two line ends and at most 20 spaces or tabs. */
 #include "grammar/schema.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -106,7 +106,8 @@ static void put_literal(clt_schema *s, uint32_t from, const char *text, uint32_t
     clt_nfa_literal(&s->nfa, from, text, strlen(text), to);
 }
 
-static void put_scalars(clt_schema *s, const clt_together *all, unsigned types, const char *path, uint32_t from, uint32_t to) {
+static void put_scalars(clt_schema *s, const clt_together *all, unsigned types, const char *path, uint32_t from,
+                        uint32_t to) {
     if (types & CLT_T_NULL) put_literal(s, from, "null", to);
     if (types & CLT_T_BOOL) {
         put_literal(s, from, "true", to);
@@ -118,7 +119,8 @@ static void put_scalars(clt_schema *s, const clt_together *all, unsigned types, 
 }
 
 /* The branches of an anyOf or oneOf, each together with all the rest. */
-static void put_branches(clt_schema *s, const clt_together *all, int at, bool one, const char *path, uint32_t from, uint32_t to) {
+static void put_branches(clt_schema *s, const clt_together *all, int at, bool one, const char *path, uint32_t from,
+                         uint32_t to) {
     const char *key = one ? "oneOf" : "anyOf";
     const clt_json *list = clt_json_get(all->node[at], key);
     char branch[CLT_MAX_PATH], index[32];
@@ -212,7 +214,8 @@ clt_status clt_grammar_from_schema(const char *json, size_t len, const char *wha
     clt_json *doc;
     *out = NULL;
     if (len > CLT_MAX_GRAMMAR_BYTES)
-        return clt_fail(err, CLT_E_REQUEST, "%s: %zu bytes are more than the %d that are read", what, len, CLT_MAX_GRAMMAR_BYTES);
+        return clt_fail(err, CLT_E_REQUEST, "%s: %zu bytes are more than the %d that are read", what, len,
+                        CLT_MAX_GRAMMAR_BYTES);
     clt_status status = clt_json_parse(json, len, what, &doc, err);
     if (status != CLT_OK) return status;
     status = clt_grammar_from_schema_node(doc, what, out, err);

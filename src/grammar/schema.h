@@ -6,7 +6,8 @@
 
 enum { CLT_MAX_TOGETHER = 32, CLT_MAX_PATH = 1024 };
 
-enum { CLT_T_NULL = 1, CLT_T_BOOL = 2, CLT_T_INT = 4, CLT_T_NUM = 8, CLT_T_STR = 16, CLT_T_ARR = 32, CLT_T_OBJ = 64, CLT_T_ALL = 127 };
+enum { CLT_T_NULL = 1, CLT_T_BOOL = 2, CLT_T_INT = 4, CLT_T_NUM = 8, CLT_T_STR = 16, CLT_T_ARR = 32, CLT_T_OBJ = 64,
+      CLT_T_ALL = 127 };
 enum { CLT_DONE_ANY = 1, CLT_DONE_ONE = 2 };
 
 typedef struct clt_together {
@@ -44,7 +45,8 @@ bool clt_schema_ok(const clt_schema *s);
 void clt_schema_value(clt_schema *s, const clt_together *all, const char *path, uint32_t from, uint32_t to);
 void clt_schema_any(clt_schema *s, uint32_t from, uint32_t to); /* any JSON value */
 void clt_schema_space(clt_schema *s, uint32_t from, uint32_t to);
-uint32_t clt_schema_run(clt_schema *s, const clt_json *root, const char *path); /* the rule of a schema; writes all that waits */
+/* the rule of a schema; writes all that waits */
+uint32_t clt_schema_run(clt_schema *s, const clt_json *root, const char *path);
 void clt_schema_forget(clt_schema *s); /* the places of a schema that has been written */
 void clt_schema_end(clt_schema *s);
 
@@ -58,7 +60,8 @@ bool clt_together_has(const clt_together *all, const char *key);
 /* The node that has the key, from the i-th on; -1: none. */
 int clt_together_find(const clt_together *all, const char *key, uint32_t from);
 /* The largest (smallest) value of a key that is a count. false: a value that is none. */
-bool clt_together_count(clt_schema *s, const clt_together *all, const char *key, bool largest, const char *path, uint32_t *out);
+bool clt_together_count(clt_schema *s, const clt_together *all, const char *key, bool largest, const char *path,
+                        uint32_t *out);
 /* path + "/" + piece; what does not fit is cut. */
 void clt_path_join(char out[CLT_MAX_PATH], const char *path, const char *piece);
 void clt_json_text(const clt_json *n, clt_buf *out); /* compact */

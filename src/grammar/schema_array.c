@@ -79,7 +79,8 @@ static void put_rest(clt_schema *s, const clt_together *all, const char *path, s
 
 void clt_schema_array(clt_schema *s, const clt_together *all, const char *path, uint32_t from, uint32_t to) {
     uint32_t least = 0, most = CLT_MANY, open = state(s), at = state(s), last = state(s), end = state(s);
-    if (!clt_together_count(s, all, "minItems", true, path, &least) || !clt_together_count(s, all, "maxItems", false, path, &most))
+    if (!clt_together_count(s, all, "minItems", true, path, &least) ||
+        !clt_together_count(s, all, "maxItems", false, path, &most))
         return;
     if (least > most) {
         clt_schema_fail(s, path, "minItems", "%u is more than maxItems, %u", least, most);
@@ -217,7 +218,8 @@ static bool in_all_lists(const clt_together *all, const clt_json *value) {
 
 static bool in_range(const clt_together *all, double value) {
     static const struct { const char *key; bool lower, strict; } bounds[] = {
-        {"minimum", true, false}, {"exclusiveMinimum", true, true}, {"maximum", false, false}, {"exclusiveMaximum", false, true}};
+        {"minimum", true, false}, {"exclusiveMinimum", true, true},
+        {"maximum", false, false}, {"exclusiveMaximum", false, true}};
     for (size_t k = 0; k < sizeof bounds / sizeof *bounds; k++) {
         for (uint32_t i = 0; i < all->n; i++) {
             double bound, above;
@@ -232,7 +234,8 @@ static bool in_range(const clt_together *all, double value) {
 static bool of_length(clt_schema *s, const clt_together *all, const char *path, const char *text, size_t len) {
     uint32_t least = 0, most = CLT_MANY, n = 0;
     for (size_t i = 0; i < len; i++) n += ((uint8_t)text[i] & 0xC0) != 0x80;
-    if (!clt_together_count(s, all, "minLength", true, path, &least) || !clt_together_count(s, all, "maxLength", false, path, &most))
+    if (!clt_together_count(s, all, "minLength", true, path, &least) ||
+        !clt_together_count(s, all, "maxLength", false, path, &most))
         return false;
     return n >= least && n <= most;
 }

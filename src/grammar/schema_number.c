@@ -1,9 +1,9 @@
 /* Numbers: a free one, or one within bounds or in steps, as an automaton over its digits.
  *
- * The automaton reads digits from the left and remembers how what it has read compares with the digits of each bound, how many
- * digits there were, and the remainder by the step. Bounds are taken as decimals, so nothing is rounded. Numbers have at most 18
- * digits before the point and 16 behind it (bounded ones 15 in all their places before it, without bounds), no exponent where
- * there are bounds, and no zeros that say nothing in front. */
+ * The automaton reads digits from the left and remembers how what it has read compares with the digits of each bound, how
+ * many digits there were, and the remainder by the step. Bounds are taken as decimals, so nothing is rounded. Numbers have
+ * at most 18 digits before the point (15 without bounds) and 16 behind it, no exponent where there are bounds, and no zeros
+ * that say nothing in front. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -135,7 +135,8 @@ static bool may_end(const writer *w, digits d) {
 }
 
 static uint32_t state_of(writer *w, digits d, bool *fresh) {
-    size_t at = ((((size_t)d.point * 2 + d.zero) * (MOST_WHOLE + 1) + (size_t)d.n) * 9 + (size_t)(3 * (d.low + 1) + d.high + 1)) *
+    size_t compared = (size_t)(3 * (d.low + 1) + d.high + 1);
+    size_t at = ((((size_t)d.point * 2 + d.zero) * (MOST_WHOLE + 1) + (size_t)d.n) * 9 + compared) *
                     (w->step ? w->step : 1) + d.rest;
     *fresh = w->known[at] == CLT_NONE;
     if (*fresh) w->known[at] = clt_nfa_state(&w->s->nfa);
@@ -219,7 +220,8 @@ static void write_bounded(clt_schema *s, bool integer, const decimal *low, const
 /* ---- numbers without bounds ---- */
 
 static void put_free(clt_schema *s, bool integer, const char *path, uint32_t from, uint32_t to) {
-    static const char whole[] = "0|-?[1-9][0-9]{0,14}", real[] = "-?(0|[1-9][0-9]{0,14})(\\.[0-9]{1,16})?([eE][+-]?[0-9]{1,2})?";
+    static const char whole[] = "0|-?[1-9][0-9]{0,14}";
+    static const char real[] = "-?(0|[1-9][0-9]{0,14})(\\.[0-9]{1,16})?([eE][+-]?[0-9]{1,2})?";
     const char *text = integer ? whole : real;
     clt_part part = {clt_nfa_state(&s->nfa), clt_nfa_state(&s->nfa)};
     clt_status status = clt_regex_plain(&s->nfa, text, strlen(text), part.start, part.end, path, s->err);
@@ -246,7 +248,8 @@ void clt_schema_number(clt_schema *s, const clt_together *all, bool integer, con
         return;
     read_format(all, &low, &high);
     if (low.given && high.given && (low.value > high.value || (low.value == high.value && (low.strict || high.strict)))) {
-        clt_schema_fail(s, path, low.strict ? "exclusiveMinimum" : "minimum", "no number is left between %g and %g", low.value, high.value);
+        clt_schema_fail(s, path, low.strict ? "exclusiveMinimum" : "minimum", "no number is left between %g and %g",
+                        low.value, high.value);
         return;
     }
     if (!low.given && !high.given && !step) {

@@ -118,7 +118,8 @@ static bool read_patterns(object *o) {
         void *iter = NULL;
         if (clt_json_len(patterns) == 0) continue;
         if (clt_json_len(patterns) > 1 || o->pattern || o->n > 0)
-            return clt_schema_fail(o->s, o->path, "patternProperties", "only one pattern, and no properties beside it, can be honoured");
+            return clt_schema_fail(o->s, o->path, "patternProperties",
+                                   "only one pattern, and no properties beside it, can be honoured");
         clt_json_next(patterns, &iter, &o->pattern_text, NULL, &value);
         o->pattern = value;
         o->open = true;
@@ -127,7 +128,7 @@ static bool read_patterns(object *o) {
     return true;
 }
 
-/* Further members come in where additionalProperties asks for them, or nothing is declared, and nothing closes the object. */
+/* Further members come in where additionalProperties asks for them or nothing is declared, and nothing closes the object. */
 static bool read_rest(object *o) {
     bool asked = o->n == 0, closed = false;
     for (uint32_t i = 0; i < o->all->n; i++) {
@@ -212,7 +213,8 @@ static void put_other(const object *o, uint32_t from, uint32_t to) {
 }
 
 /* Further members, `least` to `most` of them. first: nothing came before; after: something did. */
-static void put_others(const object *o, uint32_t least, uint32_t most, uint32_t first, uint32_t after, uint32_t empty, uint32_t end) {
+static void put_others(const object *o, uint32_t least, uint32_t most, uint32_t first, uint32_t after, uint32_t empty,
+                       uint32_t end) {
     if (least == 0) {
         clt_nfa_empty(&o->s->nfa, first, empty);
         clt_nfa_empty(&o->s->nfa, after, end);

@@ -85,7 +85,8 @@ static bool add_ref(clt_schema *s, clt_together *all, const clt_json *node, cons
 static bool add_all_of(clt_schema *s, clt_together *all, const clt_json *node, const char *path) {
     const clt_json *list = clt_json_get(node, "allOf");
     char piece[CLT_MAX_PATH], index[32];
-    if (list && clt_json_kind(list) != CLT_JSON_ARRAY) return clt_schema_fail(s, path, "allOf", "expected a list of schemas");
+    if (list && clt_json_kind(list) != CLT_JSON_ARRAY)
+        return clt_schema_fail(s, path, "allOf", "expected a list of schemas");
     for (size_t i = 0; i < clt_json_len(list); i++) {
         snprintf(index, sizeof index, "allOf/%zu", i);
         clt_path_join(piece, path, index);
@@ -121,7 +122,8 @@ void clt_together_branch(clt_together *all, int at, uint8_t done) {
 static bool add_node(clt_schema *s, clt_together *all, const clt_json *node, const char *path) {
     for (uint32_t i = 0; i < all->n; i++) {
         if (all->node[i] != node) continue;
-        return !all->done[i] || clt_schema_fail(s, path, NULL, "a branch that leads back to its own place cannot be honoured");
+        if (!all->done[i]) return true;
+        return clt_schema_fail(s, path, NULL, "a branch that leads back to its own place cannot be honoured");
     }
     if (all->n == CLT_MAX_TOGETHER)
         return clt_schema_fail(s, path, "allOf", "more than %d schemas at once", CLT_MAX_TOGETHER);
@@ -138,7 +140,8 @@ bool clt_together_add(clt_schema *s, clt_together *all, const clt_json *node, co
         return true;
     }
     if (kind != CLT_JSON_OBJECT)
-        return clt_schema_fail(s, path, NULL, "expected a schema (an object, true or false), found %s", clt_json_kind_name(kind));
+        return clt_schema_fail(s, path, NULL, "expected a schema (an object, true or false), found %s",
+                               clt_json_kind_name(kind));
     if (s->steps == MAX_STEPS) return clt_schema_fail(s, path, "$ref", "it leads back to itself");
     s->steps++;
     bool ok = (!says_more(node, 0) || add_node(s, all, node, path)) && check_keys(s, node, path) &&
@@ -157,7 +160,8 @@ bool clt_together_has(const clt_together *all, const char *key) {
     return clt_together_find(all, key, 0) >= 0;
 }
 
-bool clt_together_count(clt_schema *s, const clt_together *all, const char *key, bool largest, const char *path, uint32_t *out) {
+bool clt_together_count(clt_schema *s, const clt_together *all, const char *key, bool largest, const char *path,
+                        uint32_t *out) {
     for (int i = clt_together_find(all, key, 0); i >= 0; i = clt_together_find(all, key, (uint32_t)i + 1)) {
         double value;
         if (!clt_json_num(clt_json_get(all->node[i], key), &value) || value < 0 || floor(value) != value)
@@ -189,9 +193,11 @@ static unsigned implied_types(const clt_json *node) {
                                             "propertyNames", "minProperties", "maxProperties", NULL};
     static const char *const of_array[] = {"items", "prefixItems", "minItems", "maxItems", NULL};
     static const char *const of_string[] = {"pattern", "minLength", "maxLength", "format", NULL};
-    static const char *const of_number[] = {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", NULL};
+    static const char *const of_number[] = {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
+                                            NULL};
     unsigned types = (has_one_of(node, of_object) ? CLT_T_OBJ : 0) | (has_one_of(node, of_array) ? CLT_T_ARR : 0) |
-                     (has_one_of(node, of_string) ? CLT_T_STR : 0) | (has_one_of(node, of_number) ? CLT_T_NUM | CLT_T_INT : 0);
+                     (has_one_of(node, of_string) ? CLT_T_STR : 0) |
+                     (has_one_of(node, of_number) ? CLT_T_NUM | CLT_T_INT : 0);
     return types ? types : CLT_T_ALL;
 }
 
@@ -206,7 +212,9 @@ static unsigned types_of(clt_schema *s, const clt_json *node, const char *path) 
         if (!one) break;
         types |= one;
     }
-    if (!types) clt_schema_fail(s, path, "type", "expected null, boolean, integer, number, string, array, object, or a list of them");
+    if (!types)
+        clt_schema_fail(s, path, "type",
+                        "expected null, boolean, integer, number, string, array, object, or a list of them");
     if (clt_json_is_true(clt_json_get(node, "nullable"))) types |= CLT_T_NULL;
     return types;
 }
@@ -312,7 +320,8 @@ static bool closed_without(const clt_together *all, const char *name) {
     for (uint32_t i = 0; i < all->n; i++) {
         const clt_json *rest = clt_json_get(all->node[i], "additionalProperties");
         if (clt_json_kind(rest) == CLT_JSON_BOOL && !clt_json_is_true(rest) &&
-            !clt_json_get(clt_json_get(all->node[i], "properties"), name) && !clt_json_get(all->node[i], "patternProperties"))
+            !clt_json_get(clt_json_get(all->node[i], "properties"), name) &&
+            !clt_json_get(all->node[i], "patternProperties"))
             return true;
     }
     return false;
@@ -327,7 +336,8 @@ static bool members_apart(clt_schema *s, const clt_together *a, const clt_togeth
             clt_together x, y;
             if (!name) continue;
             if (closed_without(b, name)) return true;
-            if (requires(b, name) && property_of(s, a, name, path, &x) && property_of(s, b, name, path, &y) && lists_apart(&x, &y))
+            if (requires(b, name) && property_of(s, a, name, path, &x) && property_of(s, b, name, path, &y) &&
+                lists_apart(&x, &y))
                 return true;
         }
     }

@@ -16,7 +16,8 @@ static unsigned quote_of(const clt_schema *s) {
 }
 
 /* A string that a pattern describes is a rule that counts its characters. */
-static void put_pattern(clt_schema *s, const char *pattern, size_t len, clt_call bounds, const char *what, uint32_t from, uint32_t to) {
+static void put_pattern(clt_schema *s, const char *pattern, size_t len, clt_call bounds, const char *what, uint32_t from,
+                        uint32_t to) {
     clt_part part = {state(s), state(s)};
     uint32_t open = state(s), close = state(s);
     bounds.rule = clt_nfa_rule_new(&s->nfa, NULL, 0);
@@ -30,8 +31,8 @@ static void put_pattern(clt_schema *s, const char *pattern, size_t len, clt_call
     clt_nfa_call(&s->nfa, from, bounds, to);
 }
 
-static void put_named_pattern(clt_schema *s, const char *pattern, size_t len, clt_call bounds, const char *path, const char *key,
-                              uint32_t from, uint32_t to) {
+static void put_named_pattern(clt_schema *s, const char *pattern, size_t len, clt_call bounds, const char *path,
+                              const char *key, uint32_t from, uint32_t to) {
     clt_buf what = {0};
     clt_buf_printf(&what, "%s: %s: %s", s->what, path, key);
     if (what.failed) s->nfa.no_memory = true;
@@ -44,7 +45,8 @@ void clt_schema_pattern(clt_schema *s, const char *pattern, const char *path, ui
 }
 
 /* The one value of a key in a conjunction, as text. false: there are several that differ, or it is no text. */
-static bool only_text(clt_schema *s, const clt_together *all, const char *key, const char *path, const char **text, size_t *len) {
+static bool only_text(clt_schema *s, const clt_together *all, const char *key, const char *path, const char **text,
+                      size_t *len) {
     *text = NULL;
     for (int i = clt_together_find(all, key, 0); i >= 0; i = clt_together_find(all, key, (uint32_t)i + 1)) {
         size_t n;
@@ -72,7 +74,7 @@ void clt_schema_string(clt_schema *s, const clt_together *all, const char *path,
     }
     if (format) known = clt_schema_format(format);
     if (format && !known) clt_schema_fail(s, path, "format", "\"%s\" is not a format that can be checked", format);
-    else if (known && *known && pattern) clt_schema_fail(s, path, "pattern", "a pattern and a format cannot be honoured together");
+    else if (known && *known && pattern) clt_schema_fail(s, path, "pattern", "it cannot be honoured beside a format");
     else if (pattern) put_named_pattern(s, pattern, len, bounds, path, "pattern", from, to);
     else if (known && *known) put_named_pattern(s, known, strlen(known), bounds, path, "format", from, to);
     else clt_nfa_call(&s->nfa, from, bounds, to);
@@ -113,9 +115,9 @@ typedef struct other {
     uint32_t to;
 } other;
 
-/* Names [first, last) agree up to byte `at`, where `from` is. What leaves their tree is free; what stays in it may end where no
- * name does. Characters beside the tree are written plainly, so that no escape spells a name another way; names with characters
- * that must be escaped, or beyond ASCII, are left on their first such byte, to which nothing else is beside. */
+/* Names [first, last) agree up to byte `at`, where `from` is. What leaves their tree is free; what stays in it may end where
+ * no name does. Characters beside the tree are written plainly, so that no escape spells a name another way; names with
+ * characters that must be escaped, or beyond ASCII, are left on their first such byte, to which nothing else is beside. */
 static void put_tree(const other *o, size_t first, size_t last, size_t at, uint32_t from) {
     clt_schema *s = o->s;
     bool taken[256] = {false}, ends = first < last && o->names[first][at] == 0;

@@ -27,7 +27,8 @@ clt_status clt_tokens_create(const clt_token_text *texts, int32_t n, clt_tokens 
     *out = NULL;
     for (int32_t id = 0; id < n; id++) total += texts[id].len;
     if (n <= 0 || total > UINT32_MAX / 2)
-        return clt_fail(err, CLT_E_UNSUPPORTED, "grammar: a vocabulary of %d tokens with %llu bytes", n, (unsigned long long)total);
+        return clt_fail(err, CLT_E_UNSUPPORTED, "grammar: a vocabulary of %d tokens with %llu bytes", n,
+                        (unsigned long long)total);
     clt_tokens *t = clt_calloc(1, sizeof *t);
     if (!t) return clt_fail_memory(err, "the tokens of a grammar", sizeof *t);
     t->n = n;

@@ -18,7 +18,8 @@ static void setup(stage *g, const char *model, bool think) {
     memset(g, 0, sizeof *g);
     g->e = tiny_open(model, CULET_OPEN_FULL, 1);
     g->s = tiny_session(g->e, 512, 0);
-    snprintf(request, sizeof request, "{\"messages\":[{\"role\":\"user\",\"content\":\"hello\"}],\"chat_template_kwargs\":{\"enable_thinking\":%s}}",
+    snprintf(request, sizeof request,
+             "{\"messages\":[{\"role\":\"user\",\"content\":\"hello\"}],\"chat_template_kwargs\":{\"enable_thinking\":%s}}",
              think ? "true" : "false");
     if (culet_render(g->e, request, strlen(request), &g->prompt, &err)) fail_msg("%s", err.text);
     g->p = (culet_generate_params){.prompt = g->prompt.ids, .n_prompt = g->prompt.n_ids, .max_tokens = 120,
@@ -49,7 +50,8 @@ static void assert_json(const char *text, clt_json_type type) {
 }
 
 static const char tools[] =
-    "[{\"type\":\"function\",\"function\":{\"name\":\"put\",\"parameters\":{\"type\":\"object\",\"properties\":{\"key\":{\"type\":\"string\","
+    "[{\"type\":\"function\",\"function\":{\"name\":\"put\",\"parameters\":{\"type\":\"object\",\"properties\":{\"key\":{\"t"
+    "ype\":\"string\","
     "\"maxLength\":5},\"n\":{\"type\":\"integer\",\"minimum\":10,\"maximum\":19}},\"required\":[\"key\",\"n\"]}}},"
     "{\"type\":\"function\",\"function\":{\"name\":\"stop\",\"parameters\":{\"type\":\"object\",\"properties\":{}, "
     "\"additionalProperties\":false}}}]";
@@ -108,7 +110,8 @@ static int32_t id_of(const culet_engine *e, const char *text) {
     return id;
 }
 
-/* A bias that makes the model want a call: free text goes over into one that is held to the tools, or never, as is chosen. */
+/* A bias that makes the model want a call: free text goes over into one that is held to the tools, or never, as is chosen.
+ * */
 static void test_call_of_its_own_accord(void **state) {
     (void)state;
     stage g;
@@ -153,7 +156,8 @@ static void test_thoughts(void **state) {
     g.p.sampling.bias_ids = ids;
     g.p.sampling.bias_values = values;
     g.p.sampling.n_bias = 3;
-    g.p.json_schema = "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"}},\"required\":[\"a\"],\"additionalProperties\":false}";
+    g.p.json_schema = "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"}},\"required\":[\"a\"],\"additionalP"
+                      "roperties\":false}";
     size_t thought = 0, stopped = 0;
     for (uint64_t seed = 0; seed < 12; seed++) {
         culet_reply r = reply(&g, seed);
@@ -225,12 +229,14 @@ static void test_errors(void **state) {
     assert_non_null(strstr(err.text, "\"absent\""));
     g.p.tool_choice = CULET_TOOLS_AUTO;
     assert_int_equal(culet_constraint_check(&g.p, &err), CULET_USAGE);
-    g.p = (culet_generate_params){.prompt = g.prompt.ids, .n_prompt = g.prompt.n_ids, .max_tokens = 5, .sampling = tiny_greedy()};
+    g.p = (culet_generate_params){.prompt = g.prompt.ids, .n_prompt = g.prompt.n_ids, .max_tokens = 5,
+                                  .sampling = tiny_greedy()};
     int32_t banned[256];
     float values[256];
     for (int i = 0; i < 256; i++) values[i] = -INFINITY;
     size_t n = 0;
-    for (int32_t id = 0; id < culet_engine_info(g.e)->vocab && n < 256; id++) { /* every token that begins like the grammar */
+    /* every token that begins like the grammar */
+    for (int32_t id = 0; id < culet_engine_info(g.e)->vocab && n < 256; id++) {
         size_t len;
         const char *piece = culet_piece(g.e, id, &len);
         if (piece && len && (*piece == 'q' || !strcmp(piece, "<0x71>"))) banned[n++] = id;
@@ -272,7 +278,8 @@ int main(void) {
     int cannot = tiny_cannot_run();
     if (cannot) return cannot;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_required_calls), cmocka_unit_test(test_call_of_its_own_accord), cmocka_unit_test(test_thoughts),
+        cmocka_unit_test(test_required_calls), cmocka_unit_test(test_call_of_its_own_accord),
+            cmocka_unit_test(test_thoughts),
         cmocka_unit_test(test_repeats), cmocka_unit_test(test_errors), cmocka_unit_test(test_memory),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

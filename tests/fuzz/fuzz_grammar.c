@@ -1,5 +1,6 @@
-/* Fuzzes grammars: the same bytes as GBNF, as a JSON Schema and as a list of tools. What compiles is walked for some steps: a mask
- * and accept agree on a sample of tokens, every mask lets something through unless the reply may end, and what is refused says why. */
+/* Fuzzes grammars: the same bytes as GBNF, as a JSON Schema and as a list of tools. What compiles is walked for some steps:
+ * a mask and accept agree on a sample of tokens, every mask lets something through unless the reply may end, and what is
+ * refused says why. */
 #include <stdlib.h>
 #include <string.h>
 #include "grammar/grammar.h"

@@ -2,11 +2,16 @@
 #include "fixture.h"
 
 static const char *const words[] = {
-    "a", "b", "ab", "abc", "aa", "aaa", "aaaa", "aaaaaaaaaaaaaaaa", "bc", "\"", "\":", "\": ", "\": \"", "\",", "\", \"", "\"}",
-    "\"}]", "{\"", "{", "}", "}}", "}]", "[", "]", "[[", "]]", "[\"", "\"]", ",\"", ", ", ",", ":", ": ", " ", "  ", "\n", "\n\n",
-    "\n  ", "\t", "\\n", "\\", "\\\"", "\\u", "\\u00", "00e9", "0", "1", "12", "123", "-", "-1", ".", ".5", "e", "e+", "true",
-    "false", "null", "tr", "ue", "name", "name\"", "\"name", "\"name\":", "age", "\"age\"", "\"age\": ", "hello", " hello", " world",
-    "\xC3\xA9", "\xE2\x82\xAC", "\xF0\x9F\x98\x80", "x\xC3", "\xC3", "caf\xC3\xA9", "2024", "-01", "T", ":00", "Z", "@", ".com",
+    "a", "b", "ab", "abc", "aa", "aaa", "aaaa", "aaaaaaaaaaaaaaaa", "bc", "\"", "\":", "\": ", "\": \"", "\",", "\", \"",
+        "\"}",
+    "\"}]", "{\"", "{", "}", "}}", "}]", "[", "]", "[[", "]]", "[\"", "\"]", ",\"", ", ", ",", ":", ": ", " ", "  ", "\n",
+        "\n\n",
+    "\n  ", "\t", "\\n", "\\", "\\\"", "\\u", "\\u00", "00e9", "0", "1", "12", "123", "-", "-1", ".", ".5", "e", "e+",
+        "true",
+    "false", "null", "tr", "ue", "name", "name\"", "\"name", "\"name\":", "age", "\"age\"", "\"age\": ", "hello", " hello",
+        " world",
+    "\xC3\xA9", "\xE2\x82\xAC", "\xF0\x9F\x98\x80", "x\xC3", "\xC3", "caf\xC3\xA9", "2024", "-01", "T", ":00", "Z", "@",
+        ".com",
     "\xFF", "\xFE", "\xFD", "call", "call:", "{city:", "city", "Oslo", "days:", "\"b\"", "\"a\":1", "1}", "1,"};
 
 static clt_tokens *vocabulary;
@@ -118,7 +123,8 @@ size_t compare_masks(const clt_grammar *g, unsigned seed, size_t steps) {
         for (int32_t id = 0; id < N_TOKENS; id++) {
             bool accepted = clt_matcher_accept(m, id);
             if (accepted) assert_true(clt_matcher_rollback(m, 1));
-            if (accepted != has(bits, id)) fail_msg("step %zu, token %d: mask %d, accept %d", compared, id, !accepted, accepted);
+            if (accepted != has(bits, id)) fail_msg("step %zu, token %d: mask %d, accept %d", compared, id, !accepted,
+                                                    accepted);
             if (accepted) allowed[n++] = id;
         }
         if (n == 0) {

@@ -52,7 +52,8 @@ static void test_bounds_are_counted(void **state) {
     text[2000] = 'a';
     assert_int_equal(judge(g, text, 2001), REFUSED);
     clt_grammar_free(g);
-    VERDICTS("root ::= (\"a\"*){5,1000000} \"b\"", "+b", "+aab", "~aaaa"); /* what may be empty counts as often as one likes */
+    /* what may be empty counts as often as one likes */
+    VERDICTS("root ::= (\"a\"*){5,1000000} \"b\"", "+b", "+aab", "~aaaa");
     VERDICTS("root ::= ((\"a\"{1,1000000}){1,1000000}){1,1000000}", "+a", "+aaaa", "-b", "~");
 }
 

@@ -14,7 +14,8 @@ static void test_scalars(void **state) {
     VERDICTS("{\"type\":\"boolean\"}", "+true", "+false", "-1");
     VERDICTS("{\"type\":\"integer\"}", "+0", "+-7", "+123456", "-01", "-1.", "-1e", "-+1", "~-", "--0");
     VERDICTS("{\"type\":\"number\"}", "+0", "+-0.5", "+12.25", "+1e9", "+1.5E-3", "~1.", "-.5", "-1..", "-00");
-    VERDICTS("{\"type\":\"string\"}", "+\"\"", "+\"a\\n\\u00e9\"", "+\"\\ud83d\\ude00\"", "+\"\xF0\x9F\x98\x80\"", "~\"a", "-\"\n",
+    VERDICTS("{\"type\":\"string\"}", "+\"\"", "+\"a\\n\\u00e9\"", "+\"\\ud83d\\ude00\"", "+\"\xF0\x9F\x98\x80\"", "~\"a",
+             "-\"\n",
              "-\"\\q", "-\"\\ud83d\"", "-\"\\ude00", "-\"\xFF", "-\"\xC3\"", "-\"\\u0000");
     VERDICTS("{\"type\":[\"integer\",\"null\"]}", "+3", "+null", "-\"");
     VERDICTS("{\"type\":\"string\",\"nullable\":true}", "+\"a\"", "+null", "-1");
@@ -25,7 +26,8 @@ static void test_scalars(void **state) {
 
 static void test_lengths(void **state) {
     (void)state;
-    VERDICTS("{\"type\":\"string\",\"minLength\":2,\"maxLength\":3}", "+\"ab\"", "+\"abc\"", "-\"abcd", "-\"a\"", "+\"\\n\\u00e9\"",
+    VERDICTS("{\"type\":\"string\",\"minLength\":2,\"maxLength\":3}", "+\"ab\"", "+\"abc\"", "-\"abcd", "-\"a\"",
+             "+\"\\n\\u00e9\"",
              "+\"\xF0\x9F\x98\x80\xC3\xA9\"", "-\"\xF0\x9F\x98\x80\"", "+\"\\ud83d\\ude00x\"", "-\"\\ud83d\\ude00\"");
     VERDICTS("{\"maxLength\":0}", "+\"\"", "-\"a");
     clt_grammar *g = schema("{\"type\":\"array\",\"maxItems\":128,\"items\":{\"type\":\"string\",\"maxLength\":65536}}");
@@ -41,14 +43,17 @@ static void test_lengths(void **state) {
 
 static void test_numbers(void **state) {
     (void)state;
-    VERDICTS("{\"type\":\"integer\",\"minimum\":5,\"maximum\":120}", "+5", "+9", "+10", "+99", "+120", "-121", "~4", "+45", "-0", "--",
+    VERDICTS("{\"type\":\"integer\",\"minimum\":5,\"maximum\":120}", "+5", "+9", "+10", "+99", "+120", "-121", "~4", "+45",
+             "-0", "--",
              "~1", "+12", "-13.", "-999");
     VERDICTS("{\"type\":\"integer\",\"minimum\":-12,\"maximum\":3}", "+-12", "+-9", "+0", "+3", "-4", "--13", "-10", "+-1");
     VERDICTS("{\"type\":\"integer\",\"exclusiveMinimum\":0,\"exclusiveMaximum\":10}", "+1", "+9", "-0", "-10", "--");
     VERDICTS("{\"type\":\"integer\",\"maximum\":-5}", "+-5", "+-500", "~-4", "-0", "-5", "+-45");
-    VERDICTS("{\"type\":\"number\",\"minimum\":-1.5,\"maximum\":99.25}", "+-1.5", "+-1.50", "--1.51", "+99.25", "+99.2", "-99.26",
+    VERDICTS("{\"type\":\"number\",\"minimum\":-1.5,\"maximum\":99.25}", "+-1.5", "+-1.50", "--1.51", "+99.25", "+99.2",
+             "-99.26",
              "-99.251", "+0", "+-0.3", "-100", "--2");
-    VERDICTS("{\"type\":\"number\",\"exclusiveMinimum\":0,\"exclusiveMaximum\":1}", "~0", "+0.1", "~0.0", "+0.01", "-1", "--",
+    VERDICTS("{\"type\":\"number\",\"exclusiveMinimum\":0,\"exclusiveMaximum\":1}", "~0", "+0.1", "~0.0", "+0.01", "-1",
+             "--",
              "+0.999");
     VERDICTS("{\"type\":\"number\",\"minimum\":0.1}", "+0.1", "-0.0", "+5", "+0.25", "+100000", "--");
     VERDICTS("{\"type\":\"integer\",\"multipleOf\":7}", "+0", "+7", "+14", "~1", "+-21", "+105", "~10");
@@ -65,14 +70,16 @@ static void test_patterns(void **state) {
     VERDICTS("{\"pattern\":\"b+\"}", "+\"abba\"", "+\"b\"", "-\"aa\"", "~\"aa");
     VERDICTS("{\"pattern\":\"^ab|yz$\"}", "+\"abq\"", "+\"qyz\"", "-\"ayzq\"", "+\"ab\"");
     VERDICTS("{\"pattern\":\"\\\\S\"}", "+\"a\"", "+\" a \"", "-\"  \"");
-    VERDICTS("{\"pattern\":\"^\\\\d{3}-(?:\\\\d{2}|x)?$\"}", "+\"123-\"", "+\"123-45\"", "+\"123-x\"", "-\"123-4\"", "-\"12-\"");
+    VERDICTS("{\"pattern\":\"^\\\\d{3}-(?:\\\\d{2}|x)?$\"}", "+\"123-\"", "+\"123-45\"", "+\"123-x\"", "-\"123-4\"",
+             "-\"12-\"");
     VERDICTS("{\"pattern\":\"^[^\\\"]$\"}", "+\"a\"", "+\"\\\\\"", "-\"\\\"", "+\"\xC3\xA9\"", "+\"\\n\"", "-\"aa");
     VERDICTS("{\"pattern\":\"^\\\\u00e9\\\\x41\\\\.\\\\/$\"}", "+\"\xC3\xA9"
                                                                 "A./\"",
              "-\"\xC3\xA9"
              "Ax");
     VERDICTS("{\"pattern\":\"^.{2,}$\",\"maxLength\":3}", "+\"ab\"", "+\"abc\"", "-\"abcd", "-\"a\"", "-\"\\n");
-    VERDICTS("{\"pattern\":\"^(ab)*$\",\"minLength\":3,\"maxLength\":7}", "+\"abab\"", "+\"ababab\"", "-\"ab\"", "-\"abababa");
+    VERDICTS("{\"pattern\":\"^(ab)*$\",\"minLength\":3,\"maxLength\":7}", "+\"abab\"", "+\"ababab\"", "-\"ab\"",
+             "-\"abababa");
     VERDICTS("{\"pattern\":\"^a{3}$|^b*$\",\"maxLength\":2}", "-\"a", "+\"bb\"", "-\"bbb");
     VERDICTS("{\"pattern\":\"^(?<year>\\\\d{4})$\"}", "+\"2024\"", "-\"x");
     VERDICTS("{\"pattern\":\"^\\\\w\\\\W[\\\\d-]$\"}", "+\"a 5\"", "+\"_--\"", "-\"ab");
@@ -80,9 +87,11 @@ static void test_patterns(void **state) {
 
 static void test_formats(void **state) {
     (void)state;
-    VERDICTS("{\"format\":\"date\"}", "+\"2024-02-29\"", "-\"2023-02-29\"", "-\"1900-02-29\"", "+\"2000-02-29\"", "-\"2024-04-31\"",
+    VERDICTS("{\"format\":\"date\"}", "+\"2024-02-29\"", "-\"2023-02-29\"", "-\"1900-02-29\"", "+\"2000-02-29\"",
+             "-\"2024-04-31\"",
              "+\"2024-12-31\"", "-\"2024-13");
-    VERDICTS("{\"format\":\"date-time\"}", "+\"2024-01-01T00:00:00Z\"", "+\"2024-01-01T23:59:59.123+02:00\"", "-\"2024-01-01T24",
+    VERDICTS("{\"format\":\"date-time\"}", "+\"2024-01-01T00:00:00Z\"", "+\"2024-01-01T23:59:59.123+02:00\"",
+             "-\"2024-01-01T24",
              "-\"2024-01-01 ");
     VERDICTS("{\"format\":\"time\"}", "+\"12:00:00Z\"", "-\"12:60");
     VERDICTS("{\"format\":\"email\"}", "+\"a.b@example.com\"", "~\"a@", "-\"@", "-\"a..");
@@ -100,26 +109,38 @@ static void test_formats(void **state) {
 static void test_objects(void **state) {
     (void)state;
     static const char person[] =
-        "{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\"},\"age\":{\"type\":\"integer\"},\"ok\":{\"type\":"
+        "{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\"},\"age\":{\"type\":\"integer\"},\"ok\":{\"type"
+        "\":"
         "\"boolean\"}},\"required\":[\"name\"],\"additionalProperties\":false}";
-    VERDICTS(person, "+{\"name\":\"a\"}", "+{\"name\": \"a\", \"age\": 1}", "+{\"name\":\"a\",\"ok\":true}", "-{\"age", "-{}",
-             "-{\"name\":\"a\",}", "-{\"name\":\"a\",\"ok\":true,\"age", "+{\n  \"name\": \"a\",\n  \"age\": 3\n}", "-{\"nam\":",
+    VERDICTS(person, "+{\"name\":\"a\"}", "+{\"name\": \"a\", \"age\": 1}", "+{\"name\":\"a\",\"ok\":true}", "-{\"age",
+             "-{}",
+             "-{\"name\":\"a\",}", "-{\"name\":\"a\",\"ok\":true,\"age", "+{\n  \"name\": \"a\",\n  \"age\": 3\n}",
+                 "-{\"nam\":",
              "-{   ", "~{\"name\":\"a\"");
-    VERDICTS("{\"properties\":{\"a\":{\"type\":\"null\"},\"b\":{\"type\":\"null\"},\"c\":{\"type\":\"null\"}},\"required\":[\"b\"]}",
-             "+{\"b\":null}", "+{\"a\":null,\"b\":null}", "+{\"b\":null,\"c\":null}", "-{\"a\":null}", "-{\"c", "-{\"b\":null,\"a",
+    VERDICTS("{\"properties\":{\"a\":{\"type\":\"null\"},\"b\":{\"type\":\"null\"},\"c\":{\"type\":\"null\"}},\"required\":["
+             "\"b\"]}",
+             "+{\"b\":null}", "+{\"a\":null,\"b\":null}", "+{\"b\":null,\"c\":null}", "-{\"a\":null}", "-{\"c",
+                 "-{\"b\":null,\"a",
              "-{\"a\":null,\"c");
-    VERDICTS("{\"properties\":{\"a\":{\"type\":\"null\"},\"b\":{\"type\":\"null\"}}}", "+{}", "+{\"a\":null}", "+{\"b\":null}",
+    VERDICTS("{\"properties\":{\"a\":{\"type\":\"null\"},\"b\":{\"type\":\"null\"}}}", "+{}", "+{\"a\":null}",
+             "+{\"b\":null}",
              "+{\"a\":null,\"b\":null}", "-{\"b\":null,\"a", "-{\"x");
-    VERDICTS("{\"properties\":{\"a\":{\"type\":\"null\"}},\"additionalProperties\":{\"type\":\"integer\"}}", "+{}", "+{\"x\":1}",
-             "-{\"a\":null,}", "-{\"x\":1,}", "+{\"a\":null,\"x\":1,\"y\":2}", "+{\"ab\":1}", "+{\"\":1,\"b\":2}", "-{\"a\":1", "-{\"x\":1,\"a\"", "-{\"x\":null");
+    VERDICTS("{\"properties\":{\"a\":{\"type\":\"null\"}},\"additionalProperties\":{\"type\":\"integer\"}}", "+{}",
+             "+{\"x\":1}",
+             "-{\"a\":null,}", "-{\"x\":1,}", "+{\"a\":null,\"x\":1,\"y\":2}", "+{\"ab\":1}", "+{\"\":1,\"b\":2}",
+                 "-{\"a\":1", "-{\"x\":1,\"a\"", "-{\"x\":null");
     VERDICTS("{\"properties\":{\"na\":{},\"name\":{},\"nix\":{}},\"additionalProperties\":true,\"required\":[\"na\"]}",
-             "+{\"na\":1,\"nam\":2}", "+{\"na\":1,\"names\":2}", "+{\"na\":1,\"n\":2}", "-{\"na\":1,\"na\"", "~{\"na\":1,\"name\"",
+             "+{\"na\":1,\"nam\":2}", "+{\"na\":1,\"names\":2}", "+{\"na\":1,\"n\":2}", "-{\"na\":1,\"na\"",
+                 "~{\"na\":1,\"name\"",
              "-{\"na\":1,\"z\":1,\"name\"", "-{\"na\":1,\"\\u006e", "+{\"na\":1,\"z\\u006e\":1}");
-    VERDICTS("{\"additionalProperties\":{\"type\":\"integer\"},\"minProperties\":1,\"maxProperties\":2}", "-{}", "+{\"a\":1}",
+    VERDICTS("{\"additionalProperties\":{\"type\":\"integer\"},\"minProperties\":1,\"maxProperties\":2}", "-{}",
+             "+{\"a\":1}",
              "+{\"a\":1,\"b\":2}", "-{\"a\":1,\"b\":2,");
-    VERDICTS("{\"patternProperties\":{\"^x-\":{\"type\":\"integer\"}},\"additionalProperties\":false}", "+{}", "+{\"x-a\":1}",
+    VERDICTS("{\"patternProperties\":{\"^x-\":{\"type\":\"integer\"}},\"additionalProperties\":false}", "+{}",
+             "+{\"x-a\":1}",
              "-{\"a");
-    VERDICTS("{\"propertyNames\":{\"enum\":[\"p\",\"q\"]},\"additionalProperties\":{\"type\":\"integer\"}}", "+{\"p\":1}", "-{\"r");
+    VERDICTS("{\"propertyNames\":{\"enum\":[\"p\",\"q\"]},\"additionalProperties\":{\"type\":\"integer\"}}", "+{\"p\":1}",
+             "-{\"r");
     VERDICTS("{\"type\":\"object\",\"required\":[\"id\"]}", "+{\"id\":1}", "+{\"id\":[]}", "-{}");
     VERDICTS("{\"properties\":{\"caf\xC3\xA9 \\\"x\\\"\":{\"type\":\"null\"}},\"required\":[\"caf\xC3\xA9 \\\"x\\\"\"]}",
              "+{\"caf\xC3\xA9 \\\"x\\\"\":null}", "-{\"cafe");
@@ -129,33 +150,41 @@ static void test_objects(void **state) {
 static void test_arrays(void **state) {
     (void)state;
     VERDICTS("{\"type\":\"array\",\"items\":{\"type\":\"integer\"}}", "+[]", "+[1]", "+[1, 2,3]", "-[1,]", "-[,", "-[\"");
-    VERDICTS("{\"items\":{\"type\":\"null\"},\"minItems\":2,\"maxItems\":3}", "-[]", "-[null]", "+[null,null]", "+[null,null,null]",
+    VERDICTS("{\"items\":{\"type\":\"null\"},\"minItems\":2,\"maxItems\":3}", "-[]", "-[null]", "+[null,null]",
+             "+[null,null,null]",
              "-[null,null,null,");
     VERDICTS("{\"items\":{\"type\":\"null\"},\"maxItems\":1}", "+[]", "+[null]", "-[null,");
     VERDICTS("{\"type\":\"array\",\"maxItems\":0}", "+[]", "-[1");
     VERDICTS("{\"type\":\"array\",\"minItems\":1}", "-[]", "+[{}]");
-    VERDICTS("{\"prefixItems\":[{\"type\":\"integer\"},{\"type\":\"null\"}],\"items\":{\"type\":\"boolean\"}}", "+[]", "+[1]",
+    VERDICTS("{\"prefixItems\":[{\"type\":\"integer\"},{\"type\":\"null\"}],\"items\":{\"type\":\"boolean\"}}", "+[]",
+             "+[1]",
              "+[1,null]", "+[1,null,true,false]", "-[null", "-[1,null,1");
-    VERDICTS("{\"prefixItems\":[{\"type\":\"integer\"},{\"type\":\"null\"}],\"items\":false,\"minItems\":2}", "+[1,null]", "-[1]",
+    VERDICTS("{\"prefixItems\":[{\"type\":\"integer\"},{\"type\":\"null\"}],\"items\":false,\"minItems\":2}", "+[1,null]",
+             "-[1]",
              "-[1,null,");
     VERDICTS("{\"items\":[{\"type\":\"integer\"},{\"type\":\"null\"}],\"minItems\":3}", "+[1,null,{}]", "-[1,null]");
 }
 
 static void test_choices(void **state) {
     (void)state;
-    VERDICTS("{\"enum\":[\"red\",\"green\",3,null,[1,2],{\"a\":1}]}", "+\"red\"", "+3", "+null", "+[1,2]", "+[1, 2]", "+{\"a\":1}",
+    VERDICTS("{\"enum\":[\"red\",\"green\",3,null,[1,2],{\"a\":1}]}", "+\"red\"", "+3", "+null", "+[1,2]", "+[1, 2]",
+             "+{\"a\":1}",
              "-\"r\"", "-4");
     VERDICTS("{\"const\":\"a\\\"b\"}", "+\"a\\\"b\"", "-\"b");
     VERDICTS("{\"type\":\"string\",\"enum\":[\"a\",1]}", "+\"a\"", "-1");
     VERDICTS("{\"type\":\"integer\",\"enum\":[1,5,9],\"maximum\":5}", "+1", "+5", "-9");
-    VERDICTS("{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"integer\"},{\"type\":\"null\"}]}", "+\"a\"", "+1", "+null", "-t");
-    VERDICTS("{\"oneOf\":[{\"type\":\"object\",\"properties\":{\"k\":{\"const\":\"a\"},\"x\":{\"type\":\"integer\"}},\"required\":["
+    VERDICTS("{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"integer\"},{\"type\":\"null\"}]}", "+\"a\"", "+1", "+null",
+             "-t");
+    VERDICTS("{\"oneOf\":[{\"type\":\"object\",\"properties\":{\"k\":{\"const\":\"a\"},\"x\":{\"type\":\"integer\"}},\"requi"
+             "red\":["
              "\"k\",\"x\"]},{\"type\":\"object\",\"properties\":{\"k\":{\"const\":\"b\"}},\"required\":[\"k\"]}]}",
              "+{\"k\":\"a\",\"x\":1}", "+{\"k\":\"b\"}", "-{\"k\":\"a\"}", "-{\"k\":\"c");
-    VERDICTS("{\"allOf\":[{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"}},\"required\":[\"a\"]},{\"properties\":{"
+    VERDICTS("{\"allOf\":[{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"}},\"required\":[\"a\"]},{\"proper"
+             "ties\":{"
              "\"b\":{\"type\":\"null\"},\"a\":{\"minimum\":5}}}]}",
              "+{\"a\":5}", "+{\"a\":7,\"b\":null}", "-{\"a\":4}", "-{\"b");
-    VERDICTS("{\"type\":\"object\",\"properties\":{\"x\":{\"type\":\"integer\"}},\"required\":[\"x\"],\"anyOf\":[{\"properties\":{"
+    VERDICTS("{\"type\":\"object\",\"properties\":{\"x\":{\"type\":\"integer\"}},\"required\":[\"x\"],\"anyOf\":[{\"properti"
+             "es\":{"
              "\"x\":{\"maximum\":3}}},{\"properties\":{\"x\":{\"minimum\":7}}}]}",
              "+{\"x\":3}", "+{\"x\":7}", "-{\"x\":5}");
 }
@@ -163,12 +192,15 @@ static void test_choices(void **state) {
 static void test_references(void **state) {
     (void)state;
     VERDICTS("{\"$ref\":\"#/$defs/a~1b\",\"$defs\":{\"a/b\":{\"type\":\"null\"}}}", "+null", "-1");
-    VERDICTS("{\"type\":\"object\",\"properties\":{\"next\":{\"anyOf\":[{\"$ref\":\"#\"},{\"type\":\"null\"}]}},\"required\":["
+    VERDICTS("{\"type\":\"object\",\"properties\":{\"next\":{\"anyOf\":[{\"$ref\":\"#\"},{\"type\":\"null\"}]}},\"required"
+             "\":["
              "\"next\"],\"additionalProperties\":false}",
              "+{\"next\":null}", "+{\"next\":{\"next\":null}}", "~{\"next\":{\"next\":", "-{}");
-    VERDICTS("{\"$defs\":{\"t\":{\"type\":\"array\",\"items\":{\"$ref\":\"#/$defs/t\"}}},\"$ref\":\"#/$defs/t\"}", "+[[],[[]]]",
+    VERDICTS("{\"$defs\":{\"t\":{\"type\":\"array\",\"items\":{\"$ref\":\"#/$defs/t\"}}},\"$ref\":\"#/$defs/t\"}",
+             "+[[],[[]]]",
              "~[[", "-1");
-    VERDICTS("{\"$ref\":\"#/$defs/n\",\"description\":\"x\",\"minimum\":3,\"$defs\":{\"n\":{\"type\":\"integer\"}}}", "+3", "+20", "~2", "--");
+    VERDICTS("{\"$ref\":\"#/$defs/n\",\"description\":\"x\",\"minimum\":3,\"$defs\":{\"n\":{\"type\":\"integer\"}}}", "+3",
+             "+20", "~2", "--");
 }
 
 static void test_refusals(void **state) {
@@ -211,7 +243,8 @@ static void test_refusals(void **state) {
         {"{\"type\":\"integer\",\"enum\":[\"a\"]}", "nothing can satisfy it"},
         {"false", "nothing can satisfy it"},
         {"{\"type\":\"object\",\"properties\":{\"a\":{\"$ref\":\"#\"}},\"required\":[\"a\"]}", "nothing can satisfy it"},
-        {"{\"$defs\":{\"a\":{\"anyOf\":[{\"$ref\":\"#/$defs/a\"},{\"type\":\"null\"}]}},\"$ref\":\"#/$defs/a\"}", "begins with itself"},
+        {"{\"$defs\":{\"a\":{\"anyOf\":[{\"$ref\":\"#/$defs/a\"},{\"type\":\"null\"}]}},\"$ref\":\"#/$defs/a\"}",
+         "begins with itself"},
         {"{\"$ref\":\"#\"}", "$ref: it leads back to itself"},
         {"{\"type\":\"object\",\"anyOf\":[{\"$ref\":\"#\"},{\"required\":[\"a\"]}]}", "leads back to its own place"},
         {"[]", "expected a schema"},
@@ -228,11 +261,14 @@ static void test_refusals(void **state) {
 static void test_masks(void **state) {
     (void)state;
     static const char *const texts[] = {
-        "{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\",\"minLength\":2,\"maxLength\":9},\"age\":{\"type\":"
-        "\"integer\",\"minimum\":3,\"maximum\":1200},\"a\":{\"type\":\"array\",\"items\":{\"type\":\"number\",\"multipleOf\":0.5},"
+        "{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\",\"minLength\":2,\"maxLength\":9},\"age\":{\"type"
+        "\":"
+        "\"integer\",\"minimum\":3,\"maximum\":1200},\"a\":{\"type\":\"array\",\"items\":{\"type\":\"number\",\"multipleOf"
+        "\":0.5},"
         "\"minItems\":1,\"maxItems\":3}},\"required\":[\"a\"],\"additionalProperties\":{\"type\":\"string\"}}",
         "{\"type\":\"array\",\"items\":{\"pattern\":\"^(a|b\\\"|\xC3\xA9){2,5}$\",\"minLength\":3}}",
-        "{\"anyOf\":[{\"type\":\"string\",\"maxLength\":3},{\"type\":\"string\",\"pattern\":\"a\",\"minLength\":6},{\"type\":\"array\","
+        "{\"anyOf\":[{\"type\":\"string\",\"maxLength\":3},{\"type\":\"string\",\"pattern\":\"a\",\"minLength\":6},{\"type"
+        "\":\"array\","
         "\"items\":{}}]}",
         "{\"type\":\"object\"}",
         "{\"type\":\"array\",\"items\":{\"type\":\"string\",\"minLength\":40,\"maxLength\":60}}",
@@ -249,15 +285,19 @@ static void test_heavy(void **state) {
     (void)state;
     clt_buf b = {0};
     clt_buf_puts(&b, "{\"type\":\"object\",\"properties\":{");
-    for (int i = 0; i < 500; i++) clt_buf_printf(&b, "%s\"property_%d\":{\"type\":\"string\",\"maxLength\":2000}", i ? "," : "", i);
+    for (int i = 0; i < 500; i++) clt_buf_printf(&b, "%s\"property_%d\":{\"type\":\"string\",\"maxLength\":2000}", i ? ","
+                                                 : "", i);
     clt_buf_puts(&b, "}}");
     clt_grammar *g = schema(b.data);
-    assert_verdicts(g, (const char *const[]){"+{}", "+{\"property_3\":\"a\",\"property_499\":\"b\"}", "-{\"property_500", NULL});
+    assert_verdicts(g, (const char *const[]){"+{}", "+{\"property_3\":\"a\",\"property_499\":\"b\"}", "-{\"property_500",
+                                             NULL});
     clt_grammar_free(g);
 
     clt_buf_reset(&b); /* branches of branches: 2^20 places if each were written out */
     clt_buf_puts(&b, "{\"$ref\":\"#/$defs/0\",\"$defs\":{");
-    for (int i = 0; i < 20; i++) clt_buf_printf(&b, "\"%d\":{\"anyOf\":[{\"$ref\":\"#/$defs/%d\"},{\"$ref\":\"#/$defs/%d\"}]},", i, i + 1, i + 1);
+    for (int i = 0; i < 20; i++) clt_buf_printf(&b,
+                                                "\"%d\":{\"anyOf\":[{\"$ref\":\"#/$defs/%d\"},{\"$ref\":\"#/$defs/%d\"}]},",
+                                                    i, i + 1, i + 1);
     clt_buf_puts(&b, "\"20\":{\"type\":\"null\"}}}");
     g = schema(b.data);
     assert_verdicts(g, (const char *const[]){"+null", "-1", NULL});
@@ -275,8 +315,10 @@ static void test_heavy(void **state) {
 
 static void test_memory(void **state) {
     (void)state;
-    static const char text[] = "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\",\"minimum\":3},\"b\":{\"pattern\":\"^[a-z]+$\"},"
-                               "\"c\":{\"enum\":[1,\"x\"]},\"d\":{\"items\":{\"$ref\":\"#\"}}},\"additionalProperties\":true}";
+    static const char text[] =
+        "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\",\"minimum\":3},\"b\":{\"pattern\":\"^[a-z]+$\"},"
+                               "\"c\":{\"enum\":[1,\"x\"]},\"d\":{\"items\":{\"$ref\":\"#\"}}},\"additionalProperties\":true"
+                               "}";
     long live = clt_mem_live();
     bool done = false;
     for (long n = 1; !done && n < 100000; n++) {

@@ -27,10 +27,14 @@ static void assert_refused(const char *json, const char *only, const char *words
 }
 
 static const char two[] =
-    "[{\"type\":\"function\",\"function\":{\"name\":\"get_weather\",\"parameters\":{\"type\":\"object\",\"properties\":{\"city\":{"
-    "\"type\":\"string\",\"minLength\":2},\"days\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":14},\"unit\":{\"enum\":[\"c\",\"f\"]},"
-    "\"tags\":{\"type\":\"array\",\"items\":{\"$ref\":\"#/$defs/tag\"}}},\"required\":[\"city\"],\"$defs\":{\"tag\":{\"type\":"
-    "\"string\"}}}}},{\"type\":\"function\",\"function\":{\"name\":\"now\"}},{\"type\":\"function\",\"name\":\"flat\",\"parameters\":{"
+    "[{\"type\":\"function\",\"function\":{\"name\":\"get_weather\",\"parameters\":{\"type\":\"object\",\"properties\":{\"ci"
+    "ty\":{"
+    "\"type\":\"string\",\"minLength\":2},\"days\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":14},\"unit\":{\"enum\":["
+    "\"c\",\"f\"]},"
+    "\"tags\":{\"type\":\"array\",\"items\":{\"$ref\":\"#/$defs/tag\"}}},\"required\":[\"city\"],\"$defs\":{\"tag\":{\"type"
+    "\":"
+    "\"string\"}}}}},{\"type\":\"function\",\"function\":{\"name\":\"now\"}},{\"type\":\"function\",\"name\":\"flat\",\"para"
+    "meters\":{"
     "\"type\":\"object\",\"properties\":{},\"additionalProperties\":false}}]";
 
 static void test_calls(void **state) {
@@ -67,9 +71,12 @@ static void test_one_function(void **state) {
 
 static void test_odd_names(void **state) {
     (void)state;
-    clt_grammar *g = tools("[{\"function\":{\"name\":\"a.b/c-1\",\"parameters\":{\"type\":\"object\",\"properties\":{\"x:y\":{\"type\":"
-                           "\"null\"},\"caf\xC3\xA9\":{\"const\":{\"k\":[1,\"t\"]}}},\"required\":[\"x:y\",\"caf\xC3\xA9\"]}}}]", NULL);
-    assert_verdicts(g, (const char *const[]){"+" BEGIN "a.b/c-1{" Q "x:y" Q ":null,caf\xC3\xA9:{k:[1," Q "t" Q "]}}" END, NULL});
+    clt_grammar *g = tools("[{\"function\":{\"name\":\"a.b/c-1\",\"parameters\":{\"type\":\"object\",\"properties\":{\"x:y"
+                           "\":{\"type\":"
+                           "\"null\"},\"caf\xC3\xA9\":{\"const\":{\"k\":[1,\"t\"]}}},\"required\":[\"x:y\",\"caf\xC3\xA9\"]}"
+                           "}}]", NULL);
+    assert_verdicts(g, (const char *const[]){"+" BEGIN "a.b/c-1{" Q "x:y" Q ":null,caf\xC3\xA9:{k:[1," Q "t" Q "]}}" END,
+                                             NULL});
     clt_grammar_free(g);
 }
 
@@ -78,7 +85,8 @@ static void test_refusals(void **state) {
     assert_refused("[]", NULL, "expected a list of functions");
     assert_refused(two, "later", "no function \"later\"");
     assert_refused("[{\"function\":{}}]", NULL, "needs a name");
-    assert_refused("[{\"function\":{\"name\":\"f\",\"parameters\":{\"type\":\"object\",\"properties\":{\"a\":{\"not\":{}}}}}}]", NULL,
+    assert_refused("[{\"function\":{\"name\":\"f\",\"parameters\":{\"type\":\"object\",\"properties\":{\"a\":{\"not\":{}}}}}"
+                   "}]", NULL,
                    "tools: f: #/properties/a: not");
 }
 
@@ -88,9 +96,12 @@ static void test_many(void **state) {
     clt_buf b = {0};
     clt_buf_putc(&b, '[');
     for (int i = 0; i < 34; i++) {
-        clt_buf_printf(&b, "%s{\"type\":\"function\",\"function\":{\"name\":\"tool_%d\",\"parameters\":{\"type\":\"object\",\"properties\":{"
-                           "\"a\":{\"type\":\"string\",\"maxLength\":65536},\"b\":{\"type\":\"array\",\"maxItems\":128,\"items\":{\"type\":"
-                           "\"string\",\"maxLength\":1000}},\"c\":{\"type\":\"string\",\"pattern\":\"^[a-z]+$\"},\"d\":{\"type\":\"string\","
+        clt_buf_printf(&b, "%s{\"type\":\"function\",\"function\":{\"name\":\"tool_%d\",\"parameters\":{\"type\":\"object\","
+                           "\"properties\":{"
+                           "\"a\":{\"type\":\"string\",\"maxLength\":65536},\"b\":{\"type\":\"array\",\"maxItems\":128,\"ite"
+                           "ms\":{\"type\":"
+                           "\"string\",\"maxLength\":1000}},\"c\":{\"type\":\"string\",\"pattern\":\"^[a-z]+$\"},\"d\":{\"ty"
+                           "pe\":\"string\","
                            "\"pattern\":\"\\\\S\"},\"e\":{\"type\":\"object\",\"properties\":{}}}}}}", i ? "," : "", i);
     }
     clt_buf_putc(&b, ']');
