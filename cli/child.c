@@ -92,13 +92,10 @@ static void become(const cli_words *words, int out, int err, int report, pid_t p
     _exit(127);
 }
 
-/* The process and the reading ends of its pipes. */
-typedef struct process {
-    pid_t id;
-    int out, err;
-} process;
-
-static clt_status start(const cli_words *words, process *p, clt_err *err) {
+clt_status cli_process_start(const cli_words *words, cli_process *p, clt_err *err) {
+    if (words->failed || !words->n) {
+        return clt_fail_memory(err, "arguments", words->n * sizeof(char *));
+    }
     int pipes[3][2] = {{-1, -1}, {-1, -1}, {-1, -1}}, why = 0;
     const char *name = words->items[0];
     pid_t parent = getpid();
@@ -125,6 +122,7 @@ static clt_status start(const cli_words *words, process *p, clt_err *err) {
     p->out = pipes[0][0];
     p->err = pipes[1][0];
     if (!why) {
+        setpgid(p->id, p->id); /* both sides do this, so that it is done before either goes on */
         return CLT_OK;
     }
     for (int i = 0; i < 2; i++) {
@@ -136,6 +134,16 @@ static clt_status start(const cli_words *words, process *p, clt_err *err) {
         waitpid(p->id, NULL, 0);
     }
     return clt_fail(err, CLT_E_FAILED, "%s: cannot be started: %s", name, strerror(why));
+}
+
+void cli_process_kill(cli_process *p) {
+    if (p->id > 0) {
+        kill(-p->id, SIGKILL);
+        waitpid(p->id, NULL, 0);
+        close(p->out);
+        close(p->err);
+    }
+    p->id = 0;
 }
 
 /* Reads what is there; false at the end. */
@@ -157,7 +165,7 @@ static void keep_end(clt_buf *b) {
 }
 
 /* Until both pipes are closed or a limit is reached. */
-static void listen_to(process *p, double limit_ms, cli_child *c) {
+static void listen_to(cli_process *p, double limit_ms, cli_child *c) {
     struct pollfd fds[2] = {{.fd = p->out, .events = POLLIN}, {.fd = p->err, .events = POLLIN}};
     while (fds[0].fd >= 0 || fds[1].fd >= 0) {
         double left = c->started_ms + limit_ms - clt_now_ms();
@@ -192,17 +200,13 @@ static bool wait_for_end(pid_t id, double until_ms, int *status) {
 }
 
 clt_status cli_child_run(const cli_words *words, double limit_ms, cli_child *out, clt_err *err) {
-    process p;
+    cli_process p;
     int status = 0;
     *out = (cli_child){.started_ms = clt_now_ms()};
-    if (words->failed || !words->n) {
-        return clt_fail_memory(err, "arguments", words->n * sizeof(char *));
-    }
-    clt_status st = start(words, &p, err);
+    clt_status st = cli_process_start(words, &p, err);
     if (st) {
         return st;
     }
-    setpgid(p.id, p.id); /* both sides do this, so that it is done before either goes on */
     cli_signals_group(p.id);
     listen_to(&p, limit_ms, out);
     if (!out->timed_out && !out->too_much && !wait_for_end(p.id, out->started_ms + limit_ms, &status)) {

@@ -19,6 +19,17 @@ void cli_words_list(cli_words *w, const char *flag, const clt_ids *list);
 void cli_words_split(cli_words *w, const char *text);
 void cli_words_free(cli_words *w);
 
+/* A program that runs beside us, its output not yet read. */
+typedef struct cli_process {
+    int id;                  /* also of its group */
+    int out, err;            /* the reading ends of its pipes, to be closed by the caller */
+} cli_process;
+/* Starts argv (found in PATH if it has no '/') with empty input, in a group of its own that dies with us. CLT_E_FAILED if it
+ * cannot be started: nothing is left then. */
+clt_status cli_process_start(const cli_words *words, cli_process *out, clt_err *err);
+/* Kills it with what it started, waits for it, closes its pipes. */
+void cli_process_kill(cli_process *p);
+
 typedef struct cli_child {
     clt_buf out;             /* its standard output */
     clt_buf err;             /* the end of its standard error */
