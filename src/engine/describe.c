@@ -139,6 +139,20 @@ static void put_template(clt_jsonw *w, const culet_model_info *i) {
     clt_jsonw_close(w, '}');
 }
 
+/* One tower: where it lies, of what kind it is; null where there is none. */
+static void put_tower(clt_jsonw *w, const char *key, const char *path, const char *kind, const char *number, double value) {
+    clt_jsonw_key(w, key);
+    if (!path) {
+        clt_jsonw_raw(w, "null", 4);
+        return;
+    }
+    clt_jsonw_open(w, '{');
+    put_str(w, "path", path);
+    put_str(w, "kind", kind);
+    put_num(w, number, value);
+    clt_jsonw_close(w, '}');
+}
+
 static void put_sampling(clt_jsonw *w, const culet_sampling *s) {
     clt_jsonw_key(w, "sampling");
     clt_jsonw_open(w, '{');
@@ -161,6 +175,8 @@ static void write_json(const culet_engine *e, const clt_plan *p, clt_buf *out) {
     put_int(&w, "file_bytes", (int64_t)i->file_bytes);
     put_int(&w, "shards", clt_file_shards(e->file));
     put_bool(&w, "is_base", i->is_base);
+    put_tower(&w, "vision", i->vision_path, i->vision_kind, "image_tokens", i->image_tokens);
+    put_tower(&w, "audio", i->audio_path, i->audio_kind, "limit_seconds", i->audio_limit_seconds);
     put_template(&w, i);
     put_sampling(&w, &i->sampling);
     put_int(&w, "bos_id", i->bos_id);
@@ -197,6 +213,9 @@ static void say_model(const culet_engine *e, clt_buf *out) {
     else
         clt_buf_printf(out, "template   %s%s%s\n", i->template_name, i->template_recognised ? "" : " (nearest) ",
                        i->template_recognised ? "" : i->template_digest);
+    if (i->vision_path)
+        clt_buf_printf(out, "pictures   %s, up to %d tokens each, from %s\n", i->vision_kind, i->image_tokens, i->vision_path);
+    if (i->audio_path) clt_buf_printf(out, "sound      %s, from %s\n", i->audio_kind, i->audio_path);
     clt_buf_printf(out, "sampling   temperature %g, top-k %d, top-p %g\n", (double)i->sampling.temperature,
                    i->sampling.top_k, (double)i->sampling.top_p);
     say_ids(out, "end ids    ", i->end_ids, i->n_end_ids);

@@ -293,6 +293,34 @@ def test_a_sound_tower_of_random_weights_hears(culet, models, monkeypatch, tmp_p
     assert json.loads(done.out)["prompt_ids"].count(1276) == 28
 
 
+def tower_of_pictures(monkeypatch, path, kind, shape, width):
+    tower = load("make_tower.py")
+    monkeypatch.setattr(tower, "PICTURE", {"small": (64, 96, 2, 4, True, False), "large": (96, 128, 2, 4, False, True)})
+    monkeypatch.setattr(tower, "UNIFIED_WIDTH", 96)
+    monkeypatch.setattr(tower, "POSITIONS", {"small": 128, "large": 128, "unified": 128})
+    assert tower.main([kind, str(path), "--tower", shape, "--width", str(width)]) == 0
+
+
+@pytest.mark.parametrize("kind,shape", [("f32", "small"), ("q8_0", "small"), ("bf16", "large"), ("f16", "unified")])
+def test_a_picture_tower_of_random_weights_sees(culet, models, monkeypatch, tmp_path, kind, shape):
+    tower_of_pictures(monkeypatch, tmp_path / "tower.gguf", kind, shape, 64)
+    picture = models.parent / "media" / "wide.png"
+    args = ["run", "-m", models / "tiny-dense", "--mmproj", tmp_path / "tower.gguf", "--image", picture, "-p", "x", "-n", 4, "--temp", "0"]
+    done = culet(*args, "--image-tokens", 70, "--json")
+    if done.code == 6 and "built without" in done.err:
+        pytest.skip("built without libpng")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["prompt_ids"].count(1275) == 60
+
+
+def test_a_vision_file_of_another_width_is_refused(culet, models, monkeypatch, tmp_path):
+    tower_of_pictures(monkeypatch, tmp_path / "tower.gguf", "f32", "small", 96)
+    done = culet("run", "-m", models / "tiny-dense", "--mmproj", tmp_path / "tower.gguf", "-p", "x", "-n", 1)
+    assert done.code == 3
+    for word in ("tower.gguf", "tiny-dense", "96", "64"):
+        assert word in done.err
+
+
 def test_random_weights_are_the_same_again(small, tmp_path):
     s = dataclasses.replace(small.SHAPES["12b"], layers=1, width=256, ffn=256)
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):

@@ -149,3 +149,107 @@ def test_the_document_says_what_was_asked(culet, hearing, sounds):
     model, case = hearing
     r = culet("run", "-m", model, "--audio", sounds / "chirp.wav", "-p", case["prompt"], "-n", "2", *GREEDY, "--stats=json")
     assert json.loads(r.err.splitlines()[-1])["vision_ms"] > 0
+
+
+# ---- pictures ----
+
+CASES = [("tiny-vision", "wide"), ("tiny-vision", "square"), ("tiny-vision", "two_images"), ("tiny-dense", "two_images"),
+         ("tiny-unified", "tall"), ("tiny-unified", "image_and_sound")]
+
+
+def golden_case(golden, models, model, name):
+    """Prompt, files and reply of a case; the files are those that the reference read."""
+    media = golden("models", model, "golden.json")["media"]
+    case, flags = media["cases"][name], []
+    for part in case["parts"]:
+        picture = part["kind"] == "image"
+        file = (media["images"] if picture else media["sounds"])[part["name"]]["file"].split("/")[-1]
+        flags += ["--" + part["kind"], models.parent / ("media" if picture else "sounds") / file]
+    return case, flags
+
+
+@pytest.mark.parametrize("model,name", CASES)
+def test_golden_replies(culet, models, golden, model, name):
+    """Decoding, resizing, tower, mask and text together: every id, from both ways to give the prompt, from passes of any size."""
+    case, flags = golden_case(golden, models, model, name)
+    n = str(len(case["greedy_ids"]))
+    ids = ["--ids", csv(case["prompt_ids"])]
+    for args in ([*ids, *flags], [*ids, *flags, "-ub", "7", "-t", "1"], [*flags, "-p", case["prompt"]]):
+        r = culet("run", "-m", models / model, *args, "-n", n, *GREEDY, "--json").json()
+        assert r["ids"] == case["greedy_ids"] and r["prompt_ids"] == case["prompt_ids"], args
+
+
+def test_both_forms_of_file(culet, models, golden):
+    case, flags = golden_case(golden, models, "tiny-dense", "two_images")
+    folder = models / "tiny-dense"
+    base = ["--ids", csv(case["prompt_ids"]), *flags, "-n", "8", *GREEDY, "--json"]
+    named = culet("run", "-m", folder, "--mmproj", folder / "gguf" / "tiny-dense-mmproj-f32.gguf", "--image-tokens", "70", *base)
+    assert named.json()["ids"] == case["greedy_ids"][:8]
+    assert culet("run", "-m", folder, "--mmproj", "", *base).code == 6
+
+
+def test_budgets(culet, models):
+    picture = models.parent / "media" / "square.jpg"
+    sizes = []
+    for tokens in ("70", "140", "280", "560", "1120"):
+        r = culet("run", "-m", models / "tiny-dense", "--image", picture, "--image-tokens", tokens, "-p", "x", "-n", "1", *GREEDY, "--json")
+        sizes.append(r.json()["prompt_ids"].count(1275))
+    assert sizes == [64, 121, 256, 529, 1089]
+    r = culet("run", "-m", models / "tiny-dense", "--image", picture, "--image-tokens", "100", "-p", "x")
+    assert r.code == 2 and "70, 140, 280, 560" in r.err
+
+
+@pytest.fixture
+def folder(models, tmp_path):
+    """Two models and what is put beside them."""
+    for model in ("tiny-dense", "tiny-unified"):
+        name = f"{model}-Q4_0.gguf"
+        (tmp_path / name).symlink_to(models / model / "gguf" / name)
+    return tmp_path
+
+
+def seen(culet, model):
+    shown = culet("show", "-m", model, "--json").json()
+    return shown["vision"] and shown["vision"]["path"]
+
+
+def test_a_vision_file_beside_the_model(culet, models, folder):
+    dense, unified = folder / "tiny-dense-Q4_0.gguf", folder / "tiny-unified-Q4_0.gguf"
+    mmproj = models / "tiny-dense" / "gguf" / "tiny-dense-mmproj-f32.gguf"
+    assert seen(culet, dense) is None
+    beside = folder / "mmproj-tiny-dense-F16.gguf"
+    beside.symlink_to(mmproj)
+    assert seen(culet, dense) == str(beside) and seen(culet, unified) is None
+    unified.unlink()
+    nameless = folder / "mmproj-BF16.gguf"
+    nameless.symlink_to(mmproj)
+    assert seen(culet, dense) == str(beside)
+    beside.unlink()
+    assert seen(culet, dense) == str(nameless) and seen(culet, folder) == str(nameless)
+    picture = models.parent / "media" / "wide.png"
+    assert culet("run", "-m", folder, "--image", picture, "-p", "x", "-n", "2", *GREEDY).code == 0
+    nameless.unlink()
+    r = culet("run", "-m", folder, "--image", picture, "-p", "x", "-n", "2", *GREEDY)
+    assert r.code == 6 and "mmproj" in r.err
+
+
+def test_a_damaged_vision_file_beside_the_model(culet, models, folder):
+    (folder / "mmproj-tiny-dense.gguf").write_bytes(b"GGUF\3\0\0\0nonsense")
+    model = folder / "tiny-dense-Q4_0.gguf"
+    r = culet("run", "-m", model, "-p", "x", "-n", "2", *GREEDY)
+    assert r.code == 0 and "going on without" in r.err
+    r = culet("run", "-m", model, "--image", models.parent / "media" / "wide.png", "-p", "x", "-n", "2", *GREEDY)
+    assert r.code == 6 and "mmproj-tiny-dense.gguf" in r.err
+    assert culet("run", "-m", model, "--mmproj", folder / "mmproj-tiny-dense.gguf", "-p", "x", "-n", "2").code == 3
+
+
+def test_chat_sees_and_remembers(culet, models, tmp_path):
+    media, saved = models.parent / "media", tmp_path / "talk.session"
+    lines = [f"/image {media / 'wide.png'}", f"/image {media / 'square.jpg'}", "What are these?"]
+    args = ["-n", "6", *GREEDY]
+    whole = talk(culet, models / "tiny-dense", [*lines, "And now?", "/stats"], *args)
+    talk(culet, models / "tiny-dense", [*lines, f"/save {saved}"], *args)
+    resumed = talk(culet, models / "tiny-dense", [f"/load {saved}", "And now?", "/stats"], *args)
+    assert whole.out.endswith(resumed.out) and len(resumed.out) > 1
+    reused = [line for line in whole.err.splitlines() if "reused" in line][-1]
+    assert int(reused.split()[1]) > 120, reused
