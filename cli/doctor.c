@@ -49,6 +49,31 @@ typedef struct feature {
 #else
 #define HAVE_UTF8PROC false
 #endif
+#ifdef CLT_HAVE_TURBOJPEG
+#define HAVE_TURBOJPEG true
+#else
+#define HAVE_TURBOJPEG false
+#endif
+#ifdef CLT_HAVE_PNG
+#define HAVE_PNG true
+#else
+#define HAVE_PNG false
+#endif
+#ifdef CLT_HAVE_WEBP
+#define HAVE_WEBP true
+#else
+#define HAVE_WEBP false
+#endif
+#ifdef CLT_HAVE_SNDFILE
+#define HAVE_SNDFILE true
+#else
+#define HAVE_SNDFILE false
+#endif
+#ifdef CLT_HAVE_SOXR
+#define HAVE_SOXR true
+#else
+#define HAVE_SOXR false
+#endif
 
 static const feature features[] = {
     {"jansson", "libjansson-dev", "chat requests and Hugging Face folders", HAVE_JANSSON,
@@ -63,6 +88,16 @@ static const feature features[] = {
      "built without libedit-dev: chat has no line editing"},
     {"utf8proc", "libutf8proc-dev", "upper and lower case beyond ASCII", HAVE_UTF8PROC,
      "built without libutf8proc-dev: tools whose parameters have names beyond ASCII are refused"},
+    {"turbojpeg", "libturbojpeg0-dev", "JPEG pictures", HAVE_TURBOJPEG,
+     "built without libturbojpeg0-dev: JPEG pictures are not read"},
+    {"png", "libpng-dev", "PNG pictures", HAVE_PNG,
+     "built without libpng-dev: PNG pictures are not read"},
+    {"webp", "libwebp-dev", "WebP pictures", HAVE_WEBP,
+     "built without libwebp-dev: WebP pictures are not read"},
+    {"sndfile", "libsndfile1-dev", "sound files", HAVE_SNDFILE,
+     "built without libsndfile1-dev: sound files are not read"},
+    {"soxr", "libsoxr-dev", "sound of other rates than 16 kHz", HAVE_SOXR,
+     "built without libsoxr-dev: sound of other rates than 16 kHz is refused"},
 };
 enum { N_FEATURES = sizeof(features) / sizeof(features[0]), MAX_ADVICE = 16 };
 

@@ -26,7 +26,8 @@ step() {
 # The packages of a build: compiler and tools, then the libraries that are used where they are there.
 # shellcheck disable=SC2034
 build_packages="gcc libc6-dev make cmake pkg-config
-    libjansson-dev libyajl-dev libssl-dev libzstd-dev libedit-dev libutf8proc-dev"
+    libjansson-dev libyajl-dev libssl-dev libzstd-dev libedit-dev libutf8proc-dev
+    libturbojpeg0-dev libpng-dev libwebp-dev libsndfile1-dev libsoxr-dev"
 
 as_root() {
     if [ "$(id -u)" -eq 0 ]; then

@@ -181,7 +181,8 @@ def test_doctor(culet, tmp_path):
     r = culet("doctor", "--json", env={"CULET_HOME": str(tmp_path)}).json()
     assert r["cpu_levels"][0] == "scalar" and r["cpu_level"] in r["cpu_levels"] and r["cores"] >= 1
     assert r["model_folder"] == f"{tmp_path}/models" and r["default_model"] is None and r["advice"]
-    assert set(r["features"]) == {"jansson", "yajl", "openssl", "zstd", "libedit", "utf8proc"}
+    assert set(r["features"]) == {"jansson", "yajl", "openssl", "zstd", "libedit", "utf8proc",
+                                  "turbojpeg", "png", "webp", "sndfile", "soxr"}
     text = culet("doctor", env={"CULET_CPU": "pentium"})
     assert text.code == 2 and b"advice" in text.out
 
