@@ -3,6 +3,7 @@
 #include <string.h>
 #include "base/mem.h"
 #include "out.h"
+#include "video.h"
 
 static int take(cli_media *m, culet_media *made) {
     if (m->n == m->cap) {
@@ -21,7 +22,72 @@ static int take(cli_media *m, culet_media *made) {
     return 0;
 }
 
+/* What the model was trained on; specification: Gemma 4 video processor. */
+enum { VIDEO_FRAMES = 32, VIDEO_TOKENS = 70 };
+
+typedef struct frames {
+    culet_media *item[VIDEO_FRAMES];
+    double seconds[VIDEO_FRAMES];
+    size_t n;
+} frames;
+
+/* Decodes and encodes one frame after the other; at the end f holds them all. */
+static int read_frames(culet_engine *e, cli_video *video, const char *path, int tokens, frames *f) {
+    clt_err err;
+    culet_error failure = {0};
+    cli_frame frame;
+    int code = 0;
+    clt_err_clear(&err);
+    while (!code && f->n < VIDEO_FRAMES) {
+        if (cli_video_next(video, &frame, &err)) {
+            return cli_fail(&err);
+        }
+        if (!frame.rgb) {
+            return 0;
+        }
+        culet_media_source source = {.kind = CULET_IMAGE, .rgb = frame.rgb, .width = frame.width, .height = frame.height,
+                                     .name = path, .tokens = tokens ? tokens : VIDEO_TOKENS};
+        if (culet_media_encode(e, &source, &f->item[f->n], &failure)) {
+            code = cli_fail_engine(&failure);
+        } else {
+            f->seconds[f->n++] = frame.seconds;
+            cli_progress("video", (double)f->n / VIDEO_FRAMES);
+        }
+        clt_free(frame.rgb);
+    }
+    return code;
+}
+
+static int add_video(cli_media *m, culet_engine *e, const char *path, int tokens) {
+    frames f = {0};
+    cli_video *video = NULL;
+    culet_media *made = NULL;
+    culet_error failure = {0};
+    clt_err err;
+    clt_err_clear(&err);
+    if (!culet_engine_info(e)->vision_path) { /* said before ffmpeg is started; the engine knows why */
+        culet_media_video(e, NULL, NULL, 0, &made, &failure);
+        return cli_fail_engine(&failure);
+    }
+    int code = cli_video_open_sampled(path, VIDEO_FRAMES, &video, &err) ? cli_fail(&err) : 0;
+    if (!code) {
+        code = read_frames(e, video, path, tokens, &f);
+    }
+    cli_progress_end();
+    cli_video_close(video);
+    if (!code && culet_media_video(e, f.item, f.seconds, f.n, &made, &failure)) {
+        code = cli_fail_engine(&failure);
+    }
+    for (size_t i = 0; i < f.n; i++) {
+        culet_media_free(f.item[i]);
+    }
+    return code ? code : take(m, made);
+}
+
 int cli_media_add(cli_media *m, culet_engine *e, cli_part_kind kind, const char *path, int tokens) {
+    if (kind == CLI_PART_VIDEO) {
+        return add_video(m, e, path, tokens);
+    }
     culet_media *made = NULL;
     culet_error failure = {0};
     culet_media_source source = {.kind = kind == CLI_PART_AUDIO ? CULET_AUDIO : CULET_IMAGE, .path = path, .tokens = tokens};

@@ -1,5 +1,7 @@
 """Pictures and sounds on the command line: where they stand, what is refused, what is kept."""
 import json
+import shutil
+import subprocess
 
 import pytest
 
@@ -253,3 +255,19 @@ def test_chat_sees_and_remembers(culet, models, tmp_path):
     assert whole.out.endswith(resumed.out) and len(resumed.out) > 1
     reused = [line for line in whole.err.splitlines() if "reused" in line][-1]
     assert int(reused.split()[1]) > 120, reused
+
+
+@pytest.mark.skipif(not shutil.which("ffmpeg"), reason="no ffmpeg")
+def test_a_video_in_a_prompt(culet, models, tmp_path):
+    """32 frames of at most 70 tokens, each behind its time; from a test picture, one frame a second."""
+    clip = tmp_path / "clip.mkv"
+    subprocess.run(["ffmpeg", "-loglevel", "error", "-f", "lavfi", "-i", "testsrc=duration=70:size=320x240:rate=1", clip], check=True)
+    args = ["run", "-m", models / "tiny-dense", "--video", clip, "-p", "What happens?", "-n", "3", *GREEDY, "--json"]
+    r = culet(*args).json()
+    slots = r["prompt_ids"].count(1279)
+    assert r["prompt_ids"].count(1273) == r["prompt_ids"].count(1277) == 32 and slots == 32 * 63
+    text = culet("detokenize", "-m", models / "tiny-dense", "--ids", csv(r["prompt_ids"])).out.decode()
+    assert text.count("00:") + text.count("01:") == 32 and "00:00" in text and "01:07" in text
+    assert culet(*args, "-ub", "50").json()["ids"] == r["ids"]
+    assert culet("run", "-m", models / "tiny-e2b", "--video", clip, "-p", "x").code == 6
+    assert culet("run", "-m", models / "tiny-dense", "--video", "/nowhere.mp4", "-p", "x").code == 1
