@@ -1,5 +1,5 @@
-/* The tokens of a vocabulary as grammars see them: the bytes that each adds to a reply, markers of calls as bytes that UTF-8 never
- * has. Other special ids are in no grammar. */
+/* The tokens of a vocabulary as grammars see them: the bytes that each adds to a reply, markers of calls as bytes that UTF-8
+ * never has. Other special ids are in no grammar. */
 #include "base/mem.h"
 #include "engine/constrain.h"
 
@@ -11,7 +11,8 @@ static void append_bytes(const clt_vocab *v, int32_t id, clt_buf *out) {
     if (id == roles->quote) clt_buf_putc(out, (char)(uint8_t)CLT_BYTE_QUOTE);
     else if (id == roles->call_open) clt_buf_putc(out, (char)(uint8_t)CLT_BYTE_CALL);
     else if (id == roles->call_close) clt_buf_putc(out, (char)(uint8_t)CLT_BYTE_CALL_END);
-    else if (!clt_vocab_is_special(v, id) && kind != CLT_TOKEN_CONTROL && kind != CLT_TOKEN_UNUSED && kind != CLT_TOKEN_UNKNOWN)
+    else if (!clt_vocab_is_special(v, id) && kind != CLT_TOKEN_CONTROL && kind != CLT_TOKEN_UNUSED &&
+             kind != CLT_TOKEN_UNKNOWN)
         clt_vocab_append_bytes(v, id, false, out);
     bool marker = id == roles->quote || id == roles->call_open || id == roles->call_close;
     for (size_t i = start; i < out->len && !marker; i++)
