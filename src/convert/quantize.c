@@ -75,7 +75,7 @@ static void free_patterns(patterns *p) {
     clt_free(p->compiled);
 }
 
-static bool overridden(const clt_quantize_request *r, const patterns *p, const char *name, clt_type *type) {
+static bool override(const clt_quantize_request *r, const patterns *p, const char *name, clt_type *type) {
     for (size_t i = 0; i < p->n; i++)
         if (regexec(&p->compiled[i], name, 0, NULL, 0) == 0) {
             *type = r->overrides[i].type;
@@ -116,18 +116,20 @@ static clt_status set_importance(clt_manifest_tensor *t, const clt_imatrix *im, 
     return CLT_OK;
 }
 
-clt_status clt_manifest_quantize(clt_manifest *p, const clt_quantize_request *r, clt_err *err) {
+clt_status clt_manifest_quantize(clt_manifest *p, const clt_quantize_request *r, bool *overridden, clt_err *err) {
     patterns compiled = {0};
     clt_recipe_model m = model_of(p, r);
     clt_status status = compile(r, &compiled, err);
     for (size_t i = 0; status == CLT_OK && i < p->n; i++) {
         clt_manifest_tensor *t = &p->tensors[i];
         if (!clt_recipe_applies(t->name, t->n_dims)) continue;
-        if (overridden(r, &compiled, t->name, &t->type)) t->type = clt_type_fitting(t->type, t->dims[0]);
-        else t->type = clt_recipe_type(r->recipe, &m, t->name, t->dims[0], value_index(p, t->name));
+        bool named = override(r, &compiled, t->name, &t->type);
+        if (overridden) overridden[i] = named;
+        if (named) t->type = clt_type_fitting(t->type, t->dims[0]);
+        else if (r->recipe) t->type = clt_recipe_type(r->recipe, &m, t->name, t->dims[0], value_index(p, t->name));
         if (clt_type_get((uint32_t)t->type)->block_len > 1) status = set_importance(t, r->imatrix, err);
     }
     free_patterns(&compiled);
-    p->file_type = r->recipe->file_type;
+    if (r->recipe) p->file_type = r->recipe->file_type;
     return status;
 }

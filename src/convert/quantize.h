@@ -10,7 +10,7 @@ typedef struct clt_type_override {
 } clt_type_override;
 
 typedef struct clt_quantize_request {
-    const clt_recipe *recipe;
+    const clt_recipe *recipe;            /* NULL: only the overrides apply */
     const clt_imatrix *imatrix;          /* NULL = none */
     const clt_type_override *overrides;  /* the first that fits counts */
     size_t n_overrides;
@@ -18,7 +18,8 @@ typedef struct clt_quantize_request {
 
 /* A manifest that copies a GGUF file as it is. */
 clt_status clt_manifest_copy(const clt_file *f, clt_manifest *p, clt_err *err);
-/* Changes the types of a manifest. CLT_E_USAGE: a pattern that is none, an importance that does not fit. */
-clt_status clt_manifest_quantize(clt_manifest *p, const clt_quantize_request *r, clt_err *err);
+/* Changes the types of a manifest. overridden: [tensors], becomes true where an override applied; may be NULL. CLT_E_USAGE: a
+ * pattern that is none; CLT_E_FILE: an importance that does not fit. */
+clt_status clt_manifest_quantize(clt_manifest *p, const clt_quantize_request *r, bool *overridden, clt_err *err);
 
 #endif

@@ -3,6 +3,7 @@
 #include <strings.h>
 #include "base/mem.h"
 #include "base/os.h"
+#include "convert/auto.h"
 #include "convert/folder.h"
 #include "convert/quantize.h"
 #include "engine/impl.h"
@@ -79,9 +80,11 @@ static clt_status read_overrides(files *f, const char *const *texts, size_t n, c
     return CLT_OK;
 }
 
-static clt_status find_recipe(const char *name, const clt_recipe **out, clt_err *err) {
+/* auto_bytes: 0, or the budget of auto:SIZE, which is no recipe of the table. */
+static clt_status find_recipe(const char *name, const clt_recipe **out, uint64_t *auto_bytes, clt_err *err) {
+    *auto_bytes = 0;
     *out = clt_recipe_find(name);
-    if (*out) return CLT_OK;
+    if (*out || clt_auto_size(name, auto_bytes)) return CLT_OK;
     clt_fail(err, CLT_E_USAGE, "quantize: '%s' is no type", name);
     return clt_hint(err, "types are %s", clt_recipe_names());
 }
@@ -108,9 +111,22 @@ static uint64_t bytes_of(const clt_manifest *m) {
     return sum;
 }
 
+static clt_status choose_types(files *f, const clt_quantize_request *r, uint64_t bytes, const clt_convert_run *run,
+                               clt_err *err) {
+    enum { UNSTATED = 1024 }; /* general.file_type of files that follow no common recipe */
+    bool *fixed = clt_calloc(f->manifest.n + 1, sizeof *fixed);
+    clt_status status = fixed ? clt_manifest_quantize(&f->manifest, r, fixed, err)
+                              : clt_fail_memory(err, "the recipe", f->manifest.n);
+    if (status == CLT_OK) status = clt_manifest_auto(&f->manifest, r->imatrix, fixed, bytes, run, err);
+    f->manifest.file_type = UNSTATED;
+    clt_free(fixed);
+    return status;
+}
+
 static clt_status quantize(files *f, const culet_quantize_params *p, culet_quantized *out, clt_err *err) {
     const clt_recipe *recipe;
-    clt_status status = find_recipe(p->type, &recipe, err);
+    uint64_t auto_bytes;
+    clt_status status = find_recipe(p->type, &recipe, &auto_bytes, err);
     if (status == CLT_OK) status = read_overrides(f, p->overrides, p->n_overrides, err);
     if (status == CLT_OK) status = open_input(f, p->input, err);
     if (status == CLT_OK) status = check_distinct(f, p->output, err);
@@ -126,12 +142,13 @@ static clt_status quantize(files *f, const culet_quantize_params *p, culet_quant
     *out = (culet_quantized){.tensors = f->manifest.n, .bytes_before = bytes_of(&f->manifest)};
     clt_quantize_request request = {.recipe = recipe, .imatrix = f->has_imatrix ? &f->imatrix : NULL,
                                     .overrides = f->overrides, .n_overrides = f->n_overrides};
-    status = clt_manifest_quantize(&f->manifest, &request, err);
-    out->bytes = bytes_of(&f->manifest);
+    status = open_machine(f, p->threads, err);
+    clt_convert_run run = {f->pool, f->fit, p->progress, p->user};
     if (status == CLT_OK && f->has_imatrix) note_imatrix(f);
-    if (status == CLT_OK) status = open_machine(f, p->threads, err);
-    if (status != CLT_OK) return status;
-    return clt_manifest_write(&f->manifest, p->output, &(clt_convert_run){f->pool, f->fit, p->progress, p->user}, err);
+    if (status == CLT_OK && recipe) status = clt_manifest_quantize(&f->manifest, &request, NULL, err);
+    else if (status == CLT_OK) status = choose_types(f, &request, auto_bytes, &run, err);
+    out->bytes = bytes_of(&f->manifest);
+    return status == CLT_OK ? clt_manifest_write(&f->manifest, p->output, &run, err) : status;
 }
 
 /* ---- converting ---- */

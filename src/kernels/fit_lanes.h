@@ -181,8 +181,10 @@ CLT_INLINE line solve_line(const shape *s, const part *p, vf inverse, vf m) {
     return r;
 }
 
+/* Codes that are all shifted by one, with the minimum to match, fit as well: the earlier of equals stays, whatever the sums
+ * were rounded to. Its minimum is the one that numbers of an earlier quantisation had. */
 CLT_INLINE void keep_better(line *best, line other) {
-    vi better = other.win > best->win;
+    vi better = other.win > best->win * 1.000001f;
     better &= other.d > 0.0f;
     best->win = pick(better, other.win, best->win);
     best->d = pick(better, other.d, best->d);

@@ -131,10 +131,16 @@ static clt_status bind_all(binder *b, const clt_model *text, clt_err *err) {
 }
 
 clt_status clt_audio_bind(const clt_file *f, const clt_model *text, clt_audio_model *out, clt_err *err) {
+    return clt_audio_bind_heard(f, text, NULL, out, err);
+}
+
+clt_status clt_audio_bind_heard(const clt_file *f, const clt_model *text, const clt_tower_listener *listener,
+                                clt_audio_model *out, clt_err *err) {
     binder b = {.m = out};
     *out = (clt_audio_model){.file = f, .scale_is_softplus = clt_file_get_kind(f) == CLT_FILE_GGUF};
     if (!clt_audio_present(f)) return clt_fail(err, CLT_E_UNSUPPORTED, "%s: holds no sound tower", clt_file_path(f));
     clt_status st = clt_tower_begin(&b.b, f, probe, err);
+    b.b.listener = listener;
     out->arena = clt_arena_create(64 << 10);
     if (st == CLT_OK && !out->arena) st = clt_fail_memory(err, "the sound tower", 64 << 10);
     if (st == CLT_OK) st = clt_audio_config_read(f, &out->config, err);

@@ -48,6 +48,9 @@ typedef struct clt_audio_model {
 bool clt_audio_present(const clt_file *f);
 /* Errors as clt_vision_bind. */
 clt_status clt_audio_bind(const clt_file *f, const clt_model *text, clt_audio_model *out, clt_err *err);
+/* The same; listener, if not NULL, hears of the tensors. */
+clt_status clt_audio_bind_heard(const clt_file *f, const clt_model *text, const clt_tower_listener *listener,
+                                clt_audio_model *out, clt_err *err);
 void clt_audio_model_free(clt_audio_model *m);
 
 #endif

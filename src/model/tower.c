@@ -35,30 +35,35 @@ const clt_tensor *clt_tower_find(clt_tower_binder *b, const char *gguf, const ch
     const clt_tensor *t = claim(b, name);
     if (!t) clt_buf_printf(&b->missing, "; %s", name);
     check(b, t, cols, rows, vector);
+    if (t && b->listener) b->listener->heard(b->listener->user, gguf, t);
     return t;
 }
 
 /* ---- bounds ---- */
 
-static float bound(clt_tower_binder *b, const char *stem, const char *which, float none) {
+/* gguf: the name of the matrix there. */
+static float bound(clt_tower_binder *b, const char *gguf, const char *stem, const char *which, float none) {
     char name[256];
     float v = none;
     snprintf(name, sizeof name, "%s.%s", stem, which);
     const clt_tensor *t = claim(b, name);
     if (!t) return none;
     check(b, t, 1, 1, true);
+    snprintf(name, sizeof name, "%.*s.%s", (int)(strlen(gguf) - strlen(".weight")), gguf, which);
+    if (b->listener) b->listener->heard(b->listener->user, name, t);
+    snprintf(name, sizeof name, "%s.%s", stem, which);
     if (t->dims[0] != 1 || clt_tensor_rows(t) != 1 || !clt_file_decode_row(b->f, t, 0, &v)) return none;
     if (isnan(v)) clt_buf_printf(&b->misshapen, "; %s is no number", name);
     return v;
 }
 
-static void read_bounds(clt_tower_binder *b, clt_tower_matrix *m) {
+static void read_bounds(clt_tower_binder *b, const char *gguf, clt_tower_matrix *m) {
     char stem[224];
     snprintf(stem, sizeof stem, "%s", m->w->name);
     size_t n = strlen(stem), tail = clt_ends_with(stem, ".linear.weight") ? 14 : 7;
     stem[n - tail] = 0;
-    m->in_min = bound(b, stem, "input_min", -INFINITY), m->in_max = bound(b, stem, "input_max", INFINITY);
-    m->out_min = bound(b, stem, "output_min", -INFINITY), m->out_max = bound(b, stem, "output_max", INFINITY);
+    m->in_min = bound(b, gguf, stem, "input_min", -INFINITY), m->in_max = bound(b, gguf, stem, "input_max", INFINITY);
+    m->out_min = bound(b, gguf, stem, "output_min", -INFINITY), m->out_max = bound(b, gguf, stem, "output_max", INFINITY);
     if (m->in_min > m->in_max || m->out_min > m->out_max)
         clt_buf_printf(&b->misshapen, "; %s has bounds of which the lower is above the upper", m->w->name);
     m->clipped = isfinite(m->in_min) || isfinite(m->in_max) || isfinite(m->out_min) || isfinite(m->out_max);
@@ -67,7 +72,7 @@ static void read_bounds(clt_tower_binder *b, clt_tower_matrix *m) {
 void clt_tower_find_bounded(clt_tower_binder *b, const char *gguf, const char *hf, int64_t cols, int64_t rows,
                             clt_tower_matrix *out) {
     *out = (clt_tower_matrix){.w = clt_tower_find(b, gguf, hf, cols, rows, false)};
-    if (out->w) read_bounds(b, out);
+    if (out->w) read_bounds(b, gguf, out);
 }
 
 /* ---- beginning and end ---- */

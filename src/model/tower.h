@@ -13,11 +13,18 @@ typedef struct clt_tower_matrix {
 } clt_tower_matrix;
 
 /* ---- binding: roles to tensors; what is missing, misshapen or left over is collected and reported together ---- */
+/* Hears of every tensor that a binding finds, bounds included, with its name in GGUF: what a converter needs. */
+typedef struct clt_tower_listener {
+    void (*heard)(void *user, const char *gguf, const clt_tensor *t);
+    void *user;
+} clt_tower_listener;
+
 typedef struct clt_tower_binder {
     const clt_file *f;
     bool gguf;
     const char *prefix;     /* HF: "model." or nothing, before every name */
     unsigned char *claimed; /* [tensors] */
+    const clt_tower_listener *listener; /* NULL: nobody listens */
     clt_buf missing, misshapen, extra;
 } clt_tower_binder;
 

@@ -216,10 +216,16 @@ static clt_status bind_all(clt_tower_binder *b, const clt_model *text, clt_visio
 }
 
 clt_status clt_vision_bind(const clt_file *f, const clt_model *text, clt_vision_model *out, clt_err *err) {
+    return clt_vision_bind_heard(f, text, NULL, out, err);
+}
+
+clt_status clt_vision_bind_heard(const clt_file *f, const clt_model *text, const clt_tower_listener *listener,
+                                 clt_vision_model *out, clt_err *err) {
     clt_tower_binder b;
     *out = (clt_vision_model){.file = f};
     if (!clt_vision_present(f)) return clt_fail(err, CLT_E_UNSUPPORTED, "%s: holds no picture tower", clt_file_path(f));
     clt_status st = clt_tower_begin(&b, f, probe, err);
+    b.listener = listener;
     out->arena = clt_arena_create(64 << 10);
     if (st == CLT_OK && !out->arena) st = clt_fail_memory(err, "the picture tower", 64 << 10);
     if (st == CLT_OK) st = read_config(f, &out->config, err);

@@ -46,6 +46,9 @@ bool clt_vision_present(const clt_file *f);
 /* text: the model that the soft tokens are for. CLT_E_FILE: missing or misshapen tensors, all listed, or a file for a model
  * of another width (both widths and files named); CLT_E_UNSUPPORTED: no picture tower in f, or one of another family. */
 clt_status clt_vision_bind(const clt_file *f, const clt_model *text, clt_vision_model *out, clt_err *err);
+/* The same; listener, if not NULL, hears of the tensors. */
+clt_status clt_vision_bind_heard(const clt_file *f, const clt_model *text, const clt_tower_listener *listener,
+                                 clt_vision_model *out, clt_err *err);
 void clt_vision_model_free(clt_vision_model *m);
 
 #endif
