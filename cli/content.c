@@ -138,3 +138,28 @@ void cli_content_message(const cli_content *c, const char *role, clt_buf *out) {
     clt_jsonw_close(&w, ']');
     clt_jsonw_close(&w, '}');
 }
+
+int cli_content_render(const cli_args *args, const cli_content *c, const culet_engine *e, clt_ids *out, bool *in_thought) {
+    clt_buf messages = {0}, request = {0};
+    culet_prompt prompt = {0};
+    culet_error failure = {0};
+    int code = 0;
+    if (args->system) {
+        cli_message(&messages, "system", args->system, strlen(args->system));
+        clt_buf_putc(&messages, ',');
+    }
+    cli_content_message(c, "user", &messages);
+    cli_request(&request, messages.data, messages.len, args->think);
+    if (messages.failed || request.failed) {
+        code = cli_failf(CLT_E_MEMORY, "--prompt: out of memory");
+    } else if (culet_render(e, request.data, request.len, &prompt, &failure)) {
+        code = cli_fail_engine(&failure);
+    } else {
+        clt_ids_append(out, prompt.ids, prompt.n_ids);
+        *in_thought = prompt.in_thought;
+    }
+    culet_prompt_free(&prompt);
+    clt_buf_free(&messages);
+    clt_buf_free(&request);
+    return code;
+}

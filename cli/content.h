@@ -19,6 +19,8 @@ int cli_content_read(const cli_args *args, cli_content *out);
 void cli_content_free(cli_content *c);
 /* A raw prompt: texts tokenised one by one with --special and --no-bos, a placeholder for each medium. */
 int cli_content_tokenize(const cli_args *args, const cli_content *c, const culet_engine *e, clt_ids *out);
+/* A chat of one message, --system-prompt before it, rendered and tokenised. */
+int cli_content_render(const cli_args *args, const cli_content *c, const culet_engine *e, clt_ids *out, bool *in_thought);
 /* One chat message as JSON; out->failed tells of memory that ran out. */
 void cli_content_message(const cli_content *c, const char *role, clt_buf *out);
 /* What cli_content_message wrote as "content". *known false: it is something else. False: no memory. */

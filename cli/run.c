@@ -39,32 +39,6 @@ static void warn_old_markers(const run *r, const clt_buf *text) {
     }
 }
 
-static int render_chat(run *r, const cli_content *content) {
-    const cli_args *args = r->args;
-    clt_buf messages = {0}, request = {0};
-    culet_prompt prompt = {0};
-    culet_error failure = {0};
-    int code = 0;
-    if (args->system) {
-        cli_message(&messages, "system", args->system, strlen(args->system));
-        clt_buf_putc(&messages, ',');
-    }
-    cli_content_message(content, "user", &messages);
-    cli_request(&request, messages.data, messages.len, args->think);
-    if (messages.failed || request.failed) {
-        code = cli_failf(CLT_E_MEMORY, "run: out of memory for the prompt");
-    } else if (culet_render(r->engine, request.data, request.len, &prompt, &failure)) {
-        code = cli_fail_engine(&failure);
-    } else {
-        clt_ids_append(&r->prompt, prompt.ids, prompt.n_ids);
-        r->in_thought = prompt.in_thought;
-    }
-    culet_prompt_free(&prompt);
-    clt_buf_free(&messages);
-    clt_buf_free(&request);
-    return code;
-}
-
 static int read_text_prompt(run *r) {
     cli_content content = {0};
     int code = cli_content_read(r->args, &content);
@@ -72,7 +46,8 @@ static int read_text_prompt(run *r) {
         warn_old_markers(r, &content.item[i].text);
     }
     if (!code) {
-        code = r->raw ? cli_content_tokenize(r->args, &content, r->engine, &r->prompt) : render_chat(r, &content);
+        code = r->raw ? cli_content_tokenize(r->args, &content, r->engine, &r->prompt)
+                      : cli_content_render(r->args, &content, r->engine, &r->prompt, &r->in_thought);
     }
     cli_content_free(&content);
     return code;
