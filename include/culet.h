@@ -202,12 +202,13 @@ void culet_prompt_free(culet_prompt *p);
 typedef struct culet_media culet_media;
 typedef enum culet_media_kind { CULET_IMAGE, CULET_AUDIO, CULET_VIDEO } culet_media_kind;
 
-/* Exactly one of path, data and rgb. Formats are told by content: JPEG, PNG, WebP; wav, flac, ogg, mp3. */
+/* Exactly one of path, data, rgb and samples. Formats are told by content: JPEG, PNG, WebP; wav, flac, ogg, mp3. */
 typedef struct culet_media_source {
     culet_media_kind kind;          /* CULET_IMAGE or CULET_AUDIO */
     const char *path;               /* a file */
     const void *data; size_t n_bytes; /* the bytes of a file */
     const uint8_t *rgb; int width, height; /* a picture that is decoded already: [height][width][3] */
+    const float *samples; size_t n_samples; /* a sound that is decoded already: 16 kHz, one channel, full scale is 1 */
     const char *name;               /* for error texts; NULL = path, "image", "audio" */
     int tokens;                     /* budget of a picture: 70, 140, 280, 560, 1120; 0 = the model's default */
 } culet_media_source;
@@ -227,6 +228,9 @@ typedef struct culet_media_info {
 /* CULET_UNSUPPORTED: the model cannot see (hear), or has no vision file; CULET_FAILED: damaged or unusable data. The tower is
  * loaded with the first picture (sound). Another thread may call culet_media_cancel on the engine: CULET_CANCELLED. */
 culet_status culet_media_encode(culet_engine *e, const culet_media_source *source, culet_media **out, culet_error *err);
+/* A sound file of up to three hours as samples, 16 kHz, one channel: a long one is heard in clips (audio_limit_seconds). Free
+ * with culet_free. */
+culet_status culet_sound_read(const char *path, float **samples, size_t *n, culet_error *err);
 /* Frames (CULET_IMAGE, in order) become one video; seconds[i] = where frame i lies. Keeps its own hold on the frames. */
 culet_status culet_media_video(culet_engine *e, culet_media *const *frames, const double *seconds, size_t n,
                                culet_media **out, culet_error *err);

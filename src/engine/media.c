@@ -2,6 +2,7 @@
  *
  * What was made lately is known by the digest of the bytes it was made of and the budget; then nothing is decoded. */
 #include "engine/media.h"
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include "base/hash.h"
@@ -30,10 +31,11 @@ typedef struct intake {
 /* ---- what was given ---- */
 
 static clt_status check_source(const culet_media_source *s, clt_err *err) {
-    int given = (s->path != NULL) + (s->data != NULL) + (s->rgb != NULL);
+    int given = (s->path != NULL) + (s->data != NULL) + (s->rgb != NULL) + (s->samples != NULL);
     if (s->kind != CULET_IMAGE && s->kind != CULET_AUDIO)
         return clt_fail(err, CLT_E_USAGE, "media: kind %d is neither a picture nor a sound", (int)s->kind);
-    if (given != 1) return clt_fail(err, CLT_E_USAGE, "media: %d of path, data and rgb are set, expected one", given);
+    if (given != 1) return clt_fail(err, CLT_E_USAGE, "media: %d of path, data, rgb and samples are set, expected one", given);
+    if (s->samples && s->kind != CULET_AUDIO) return clt_fail(err, CLT_E_USAGE, "media: samples are no picture");
     if (!s->rgb) return CLT_OK;
     if (s->kind != CULET_IMAGE) return clt_fail(err, CLT_E_USAGE, "media: pixels are no sound");
     if (s->width < 1 || s->height < 1 || s->width > CLT_PICTURE_MAX_SIDE || s->height > CLT_PICTURE_MAX_SIDE ||
@@ -55,13 +57,12 @@ static clt_status check_budget(const culet_engine *e, int tokens, int *out, clt_
 /* Says of what kind the file is that cannot be read; a picture's file is not a model's. */
 static clt_status read_bytes(intake *in, clt_err *err) {
     const culet_media_source *s = in->source;
-    if (s->rgb) return CLT_OK;
+    if (s->rgb || s->samples) return CLT_OK;
     if (s->data) {
         in->data = s->data, in->n = s->n_bytes;
         return CLT_OK;
     }
-    clt_status status = clt_read_file(s->path, MAX_FILE_BYTES, &in->file, err);
-    if (status == CLT_E_FILE) status = err->code = CLT_E_FAILED;
+    clt_status status = clt_read_regular(s->path, MAX_FILE_BYTES, &in->file, err);
     in->data = (const uint8_t *)(in->file.data ? in->file.data : "");
     in->n = in->file.len;
     return status;
@@ -70,14 +71,14 @@ static clt_status read_bytes(intake *in, clt_err *err) {
 /* Without a digest there is no key: then nothing is kept, and nothing wrong is ever found. */
 static void make_key(intake *in) {
     const culet_media_source *s = in->source;
-    const void *bytes = s->rgb ? s->rgb : in->data;
-    size_t n = s->rgb ? (size_t)s->width * (size_t)s->height * 3 : in->n;
+    const void *bytes = s->rgb ? s->rgb : s->samples ? (const void *)s->samples : in->data;
+    size_t n = s->rgb ? (size_t)s->width * (size_t)s->height * 3 : s->samples ? s->n_samples * sizeof(float) : in->n;
     char hex[65];
     clt_err ignored;
     if (n == 0 || clt_sha256_hex(bytes, n, hex, &ignored) != CLT_OK) return;
     /* 64 digits would leave no room for kind, size and budget; 40 tell pictures apart. */
-    snprintf(in->key, sizeof in->key, "%.40s %d %d %d %d", hex, (int)s->kind, s->rgb ? s->width : 0, s->rgb ? s->height : 0,
-             in->tokens);
+    snprintf(in->key, sizeof in->key, "%.40s %d %d %d %d", hex, (int)s->kind, s->rgb ? s->width : s->samples ? -1 : 0,
+             s->rgb ? s->height : 0, in->tokens);
 }
 
 /* ---- making ---- */
@@ -142,13 +143,37 @@ static clt_status hear(intake *in, const clt_sound *sound, clt_soft **out, clt_e
     return status;
 }
 
+/* Samples that were given: the numbers and the length are judged as those of a file. */
+static clt_status hear_samples(intake *in, double limit, clt_soft **out, clt_err *err) {
+    const culet_media_source *s = in->source;
+    double seconds = (double)s->n_samples / CLT_SOUND_RATE;
+    clt_sound given = {.samples = (float *)(uintptr_t)s->samples, .n = (int64_t)s->n_samples, .seconds = seconds,
+                       .rate = CLT_SOUND_RATE, .channels = 1};
+    if (s->n_samples == 0) return clt_fail(err, CLT_E_FAILED, "%s: holds no sound: 0 samples", in->name);
+    if (limit > 0 && seconds > limit)
+        return clt_fail(err, CLT_E_FAILED, "%s: lasts %.2f s, %.2f s at most are allowed", in->name, seconds, limit);
+    for (size_t i = 0; i < s->n_samples; i++)
+        if (!isfinite(s->samples[i])) return clt_fail(err, CLT_E_FAILED, "%s: sample %zu is no number", in->name, i);
+    return hear(in, &given, out, err);
+}
+
 static clt_status make_sound(intake *in, clt_soft **out, clt_err *err) {
     clt_sound sound = {0};
     double limit = clt_towers_audio_config(in->e->towers)->max_seconds;
+    if (in->source->samples) return hear_samples(in, limit, out, err);
     clt_status status = clt_sound_decode(in->data, in->n, in->name, limit, &sound, err);
     if (status == CLT_OK) status = hear(in, &sound, out, err);
     clt_sound_free(&sound);
     return status;
+}
+
+culet_status culet_sound_read(const char *path, float **samples, size_t *n, culet_error *err) {
+    clt_err inner;
+    clt_sound sound = {0};
+    clt_status status = clt_sound_read(path, 0, &sound, &inner);
+    *samples = sound.samples;
+    *n = (size_t)sound.n;
+    return clt_report(status, &inner, err);
 }
 
 /* ---- handles ---- */
