@@ -68,7 +68,7 @@ double cli_bench_limit_gb_s(const cli_bench_limit *l) {
 /* ---- flags ---- */
 
 static bool measures(const cli_args *a) {
-    return a->load || a->ttft || a->memory || a->bench_rows.len;
+    return a->load || a->ttft || a->memory || a->bench_rows.len || a->n_media;
 }
 
 /* What cannot be asked for together. */
@@ -80,6 +80,7 @@ static int check_modes(const cli_args *a) {
     } modes[] = {
         {a->compare != NULL, "--compare"}, {a->suite >= 0, "--suite"}, {a->load, "--load"},
         {a->ttft, "--ttft"},               {a->memory, "--memory"},    {a->bench_rows.len > 0, "--rows"},
+        {a->n_media > 0, "--image"},
     };
     for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
         bool alone = i < 2;
@@ -90,6 +91,9 @@ static int check_modes(const cli_args *a) {
     }
     if (chosen && a->profile) {
         return cli_failf(CLT_E_USAGE, "--profile: not together with %s", chosen);
+    }
+    if (a->n_media > 1) {
+        return cli_failf(CLT_E_USAGE, "--image: bench measures one picture at a time");
     }
     if (a->suite >= 0 && a->format != CLI_MD && a->format != CLI_JSON && a->format != CLI_JSONL) {
         return cli_failf(CLT_E_USAGE, "--output: --suite is written as md, json or jsonl");

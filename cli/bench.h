@@ -10,7 +10,7 @@
 #include "records.h"
 
 /* In the order of the choices. */
-typedef enum cli_probe { CLI_PROBE_FIRST, CLI_PROBE_TEXT, CLI_PROBE_REPLY, CLI_PROBE_ROWS } cli_probe;
+typedef enum cli_probe { CLI_PROBE_FIRST, CLI_PROBE_TEXT, CLI_PROBE_REPLY, CLI_PROBE_ROWS, CLI_PROBE_IMAGE } cli_probe;
 
 typedef struct cli_bench_test {
     int n_prompt, n_gen, n_depth;    /* tokens */

@@ -1,8 +1,9 @@
-/* Measurements that each take a process of their own: loading, the first token, memory, passes over several rows. */
+/* Measurements that each take a process of their own: loading, the first token, memory, a picture, passes over several rows. */
 #include <math.h>
 #include <stdio.h>
 #include "base/mem.h"
 #include "bench_files.h"
+#include "bench_image.h"
 #include "bench_spawn.h"
 #include "out.h"
 
@@ -272,6 +273,44 @@ static int measure_all_rows(cli_bench_run *b, int threads) {
     return code;
 }
 
+/* ---- a picture ---- */
+
+/* One line of the process's times; key of a list that it is laid beside, or NULL. */
+static void put_picture(cli_bench_run *b, const clt_json *doc, const char *name, const char *condition, const char *key,
+                        const char *beside, const char *beside_key, double *v) {
+    size_t most = (size_t)b->args->repetitions;
+    measured m = {.name = name, .unit = "ms", .condition = condition, .beside = beside,
+                  .threads = (int)cli_json_number(doc, "threads"), .v = v, .reference = NAN};
+    if (beside_key) {
+        m.reference = cli_median(v, cli_json_numbers(doc, beside_key, v, most));
+    }
+    m.n = cli_json_numbers(doc, key, v, most);
+    put(b, &m);
+}
+
+static int measure_image(cli_bench_run *b, int threads) {
+    cli_condition c = {.probe = CLI_PROBE_IMAGE, .threads = threads, .repetitions = b->args->repetitions,
+                       .no_warmup = b->args->no_warmup};
+    double *v = clt_calloc((size_t)c.repetitions, sizeof(*v));
+    char size[64], captioned[64];
+    clt_json *doc = NULL;
+    int code = v ? cli_bench_spawn(b, &c, &doc) : cli_failf(CLT_E_MEMORY, "bench: out of memory for %d times", c.repetitions);
+    if (!code) {
+        snprintf(size, sizeof(size), "%.0f x %.0f as %.0f x %.0f, %.0f tokens", cli_json_number(doc, "width"),
+                 cli_json_number(doc, "height"), cli_json_number(doc, "resized_width"), cli_json_number(doc, "resized_height"),
+                 cli_json_number(doc, "image_tokens"));
+        snprintf(captioned, sizeof(captioned), "encoded before; %d tokens", CLI_CAPTION_TOKENS);
+        put_picture(b, doc, "picture decoded", size, "decode_ms", "", NULL, v);
+        put_picture(b, doc, "picture encoded", size, "encode_ms", "", NULL, v);
+        put_picture(b, doc, "time to first token", "picture and question", "ttft_ms", "", NULL, v);
+        put_picture(b, doc, "picture fed", "its soft tokens", "feed_ms", "as many tokens of text", "text_ms", v);
+        put_picture(b, doc, "caption cycle", captioned, "cycle_ms", "feed and generate", "parts_ms", v);
+    }
+    clt_json_free(doc);
+    clt_free(v);
+    return code;
+}
+
 /* ---- all of them ---- */
 
 static int measure_with(cli_bench_run *b, int threads) {
@@ -279,12 +318,13 @@ static int measure_with(cli_bench_run *b, int threads) {
     int code = a->load ? measure_load(b, threads) : 0;
     code = !code && a->ttft ? measure_ttft(b, threads) : code;
     code = !code && a->memory ? measure_memory(b, threads) : code;
+    code = !code && a->n_media ? measure_image(b, threads) : code;
     return !code && a->bench_rows.len ? measure_all_rows(b, threads) : code;
 }
 
 int cli_bench_measure(cli_bench_run *b) {
     const cli_args *a = b->args;
-    int code = cli_bench_check_single(a, a->load ? "--load" : a->ttft ? "--ttft" : a->memory ? "--memory" : "--rows");
+    int code = cli_bench_check_single(a, a->load ? "--load" : a->ttft ? "--ttft" : a->memory ? "--memory" : a->n_media ? "--image" : "--rows");
     for (size_t i = 0; i < a->bench_models.n && !code; i++) {
         code = cli_bench_model_inspect(b, a->bench_models.items[i]);
         if (!code) {

@@ -8,6 +8,7 @@
 #include "base/os.h"
 #include "base/random.h"
 #include "bench.h"
+#include "bench_image.h"
 #include "bench_prompts.h"
 #include "open.h"
 #include "out.h"
@@ -240,6 +241,10 @@ int cli_bench_probe(const cli_args *args) {
         break;
     case CLI_PROBE_ROWS:
         code = rows(&p);
+        break;
+    case CLI_PROBE_IMAGE:
+        code = open_all(&p, 1);
+        code = code ? code : cli_bench_image(args, p.engine, p.session, &p.w);
         break;
     }
     if (!code) {

@@ -33,13 +33,14 @@ void cli_bench_forward(const cli_args *a, cli_words *w) {
         cli_words_add(w, "-q");
     }
     forward_int("-c", a->context, 0, w);
+    forward_text("--mmproj", a->mmproj, w);
     forward_text("-Cr", a->cpu_range, w);
     forward_text("--memory-check", a->memory_check ? NULL : "off", w);
     cli_bench_forward_shared(a, w);
 }
 
 static void make_words(const cli_bench_run *b, const cli_condition *c, cli_words *w) {
-    static const char *const probes[] = {"first", "text", "reply", "rows"};
+    static const char *const probes[] = {"first", "text", "reply", "rows", "image"};
     const cli_args *a = b->args;
     cli_words_add(w, "/proc/self/exe");
     cli_words_add(w, "bench");
@@ -63,6 +64,13 @@ static void make_words(const cli_bench_run *b, const cli_condition *c, cli_words
         cli_words_addf(w, "%d", c->n_reused);
         cli_words_add(w, "-n");
         cli_words_addf(w, "%d", c->n_gen);
+        cli_words_add(w, "-r");
+        cli_words_addf(w, "%d", c->repetitions);
+    }
+    if (c->probe == CLI_PROBE_IMAGE) {
+        cli_words_add(w, "--image");
+        cli_words_add(w, a->parts[0].value);
+        forward_int("--image-tokens", a->image_tokens, 0, w);
         cli_words_add(w, "-r");
         cli_words_addf(w, "%d", c->repetitions);
     }

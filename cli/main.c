@@ -40,7 +40,7 @@ static const command commands[CLI_VERBS] = {
      "Lists take ranges (64-256+64, 1-8*2) and repeated flags, and are combined into a grid of tests. Every test warms up, "
      "then runs\n-r times: depth tokens first (not timed), then the prompt at once, then generation token by token, of random "
      "ids, without\nsampling. pp512 is a prompt of 512 tokens, tg128 generation of 128, @ d2048 behind 2048 others.\n"
-     "--load, --ttft, --memory and --rows measure other things, each in a process of its own, and leave out the grid unless "
+     "--load, --ttft, --memory, --image and --rows measure other things, each in a process of its own, and leave out the grid unless "
      "-p, -n\nor -pg is given. --compare runs another program in turns with this one; --suite lays published tables beside "
      "ours.\n"
      "Fields have llama-bench's names. --output json is one array, jsonl an object per line."},

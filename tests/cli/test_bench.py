@@ -231,3 +231,16 @@ def test_interrupt(spawn, model):
     p.send_signal(signal.SIGINT)
     _, err = p.communicate(timeout=30)
     assert p.returncode == 130 and b"interrupted" in err
+
+
+def test_a_picture(culet, models):
+    picture = models.parent / "media" / "wide.png"
+    args = ["bench", "-m", models / "tiny-dense", "--image", picture, "-r", "3", "-t", "1"]
+    rows = culet(*args, "-o", "json").json()
+    by_name = {r["measurement"]: r for r in rows}
+    assert list(by_name) == ["picture decoded", "picture encoded", "time to first token", "picture fed", "caption cycle"]
+    assert all(len(r["samples"]) == 3 and min(r["samples"]) > 0 for r in rows)  # a picture known already would take no time
+    assert by_name["time to first token"]["min"] > by_name["picture encoded"]["min"]
+    assert by_name["picture fed"]["ratio"] > 0 and "576 x 240, 60 tokens" in by_name["picture encoded"]["condition"]
+    assert culet("bench", "-m", models / "tiny-e2b", "--image", picture).code == 6
+    assert culet(*args, "--image", picture).code == 2 and culet(*args, "--suite", "published").code == 2
