@@ -18,7 +18,8 @@ enum {
     CLT_MAX_NFA_STATES = 1 << 21,
     CLT_MAX_ITEMS = 1 << 17,         /* of one position: more is an ambiguity that nobody means */
     CLT_MAX_STACK = 512,             /* rules within rules in a reply; what needs more is no way to go */
-    CLT_MAX_COPIES = 1024            /* states that one repetition may be written out to; beyond that it is counted */
+    CLT_MAX_COPIES = 16,             /* of what is repeated, and the states of all copies: */
+    CLT_MAX_COPIED = 1024            /* a repetition with more is counted, so that its positions are alike to most tokens */
 };
 
 /* Room for one more in a growing array; false if there is no memory. */

@@ -124,7 +124,8 @@ clt_part clt_nfa_repeat_copies(clt_nfa *n, clt_part part, size_t made, uint32_t 
 clt_part clt_nfa_repeat(clt_nfa *n, clt_part part, size_t made, uint32_t least, uint32_t most) {
     if (!clt_nfa_ok(n)) return part;
     size_t size = n->n_states - made, copies = most == CLT_MANY ? (least ? least : 1) : most;
-    if (copies <= 1 || copies <= CLT_MAX_COPIES / (size + 1)) return clt_nfa_repeat_copies(n, part, made, least, most);
+    if (copies <= 1 || (copies <= CLT_MAX_COPIES && copies <= CLT_MAX_COPIED / (size + 1)))
+        return clt_nfa_repeat_copies(n, part, made, least, most);
     uint32_t body = clt_nfa_rule_new(n, NULL, 0), rule = clt_nfa_rule_new(n, NULL, 0);
     clt_nfa_define(n, body, part);
     clt_part whole = {clt_nfa_state(n), clt_nfa_state(n)};

@@ -44,6 +44,62 @@ void clt_schema_pattern(clt_schema *s, const char *pattern, const char *path, ui
     put_named_pattern(s, pattern, strlen(pattern), (clt_call){0, 0, CLT_MANY}, path, pattern, from, to);
 }
 
+/* ---- one character again and again ---- */
+
+static size_t end_of_character(const char *p, size_t n) {
+    size_t i = 1;
+    if (n == 0 || strchr("^$()*+?{|", p[0])) return 0;
+    if (p[0] == '\\') return n > 1 && strchr("dDwWsS.-_/", p[1]) && p[1] ? 2 : 0;
+    if (p[0] != '[') return (uint8_t)p[0] < 0x80 ? 1 : 0;
+    for (; i < n && p[i] != ']'; i++) i += p[i] == '\\';
+    return i < n ? i + 1 : 0;
+}
+
+static bool read_count(const char *p, size_t n, size_t *i, uint32_t *out) {
+    size_t start = *i;
+    for (*out = 0; *i < n && p[*i] >= '0' && p[*i] <= '9' && *i - start < 6; (*i)++) *out = *out * 10 + (uint32_t)(p[*i] - '0');
+    return *i > start;
+}
+
+/* Whether a pattern is ^X{m,n}$ with one character or class X. Then the length of the string says as much, and is counted,
+ * not written out. *character: the bytes of ^X. */
+static bool is_repeated(const char *p, size_t n, size_t *character, uint32_t *least, uint32_t *most) {
+    if (n < 5 || p[0] != '^' || p[n - 1] != '$' || p[n - 2] != '}') return false;
+    size_t i = end_of_character(p + 1, n - 1);
+    if (i == 0 || p[i + 1] != '{') return false;
+    *character = i + 1;
+    i += 2;
+    if (!read_count(p, n, &i, least)) return false;
+    *most = *least;
+    if (p[i] == ',') {
+        i++;
+        if (!read_count(p, n, &i, most)) *most = CLT_MANY;
+    }
+    return i == n - 2 && *least <= *most;
+}
+
+/* A pattern as a string of bounded length. */
+static void put_string_of(clt_schema *s, const char *pattern, size_t len, clt_call bounds, const char *path, uint32_t from,
+                          uint32_t to) {
+    size_t character;
+    uint32_t least, most;
+    clt_buf shorter = {0};
+    if (!is_repeated(pattern, len, &character, &least, &most)) {
+        put_named_pattern(s, pattern, len, bounds, path, "pattern", from, to);
+        return;
+    }
+    if (least > bounds.need) bounds.need = least;
+    if (most < bounds.left) bounds.left = most;
+    clt_buf_put(&shorter, pattern, character);
+    clt_buf_puts(&shorter, "*$");
+    if (bounds.need > bounds.left) clt_schema_fail(s, path, "pattern", "no length is left beside minLength and maxLength");
+    else if (shorter.failed) s->nfa.no_memory = true;
+    else put_named_pattern(s, shorter.data, shorter.len, bounds, path, "pattern", from, to);
+    clt_buf_free(&shorter);
+}
+
+/* ---- strings ---- */
+
 /* The one value of a key in a conjunction, as text. false: there are several that differ, or it is no text. */
 static bool only_text(clt_schema *s, const clt_together *all, const char *key, const char *path, const char **text,
                       size_t *len) {
@@ -75,7 +131,7 @@ void clt_schema_string(clt_schema *s, const clt_together *all, const char *path,
     if (format) known = clt_schema_format(format);
     if (format && !known) clt_schema_fail(s, path, "format", "\"%s\" is not a format that can be checked", format);
     else if (known && *known && pattern) clt_schema_fail(s, path, "pattern", "it cannot be honoured beside a format");
-    else if (pattern) put_named_pattern(s, pattern, len, bounds, path, "pattern", from, to);
+    else if (pattern) put_string_of(s, pattern, len, bounds, path, from, to);
     else if (known && *known) put_named_pattern(s, known, strlen(known), bounds, path, "format", from, to);
     else clt_nfa_call(&s->nfa, from, bounds, to);
 }

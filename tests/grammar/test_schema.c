@@ -81,6 +81,10 @@ static void test_patterns(void **state) {
     VERDICTS("{\"pattern\":\"^(ab)*$\",\"minLength\":3,\"maxLength\":7}", "+\"abab\"", "+\"ababab\"", "-\"ab\"",
              "-\"abababa");
     VERDICTS("{\"pattern\":\"^a{3}$|^b*$\",\"maxLength\":2}", "-\"a", "+\"bb\"", "-\"bbb");
+    VERDICTS("{\"pattern\":\"^[a-c\\\\]]{2,3}$\"}", "+\"ab\"", "+\"a]c\"", "-\"a\"", "-\"abca", "-\"ad");
+    VERDICTS("{\"pattern\":\"^\\\\d{3}$\",\"maxLength\":9}", "+\"123\"", "-\"12\"", "-\"1234");
+    VERDICTS("{\"pattern\":\"^.{1,64}$\",\"minLength\":3,\"maxLength\":4}", "+\"abc\"", "-\"ab\"", "-\"abcde");
+    VERDICTS("{\"pattern\":\"^a{2,}$\"}", "+\"aa\"", "+\"aaaaaa\"", "-\"a\"", "-\"aab");
     VERDICTS("{\"pattern\":\"^(?<year>\\\\d{4})$\"}", "+\"2024\"", "-\"x");
     VERDICTS("{\"pattern\":\"^\\\\w\\\\W[\\\\d-]$\"}", "+\"a 5\"", "+\"_--\"", "-\"ab");
 }
