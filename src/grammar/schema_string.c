@@ -57,7 +57,8 @@ static size_t end_of_character(const char *p, size_t n) {
 
 static bool read_count(const char *p, size_t n, size_t *i, uint32_t *out) {
     size_t start = *i;
-    for (*out = 0; *i < n && p[*i] >= '0' && p[*i] <= '9' && *i - start < 6; (*i)++) *out = *out * 10 + (uint32_t)(p[*i] - '0');
+    for (*out = 0; *i < n && p[*i] >= '0' && p[*i] <= '9' && *i - start < 6; (*i)++)
+        *out = *out * 10 + (uint32_t)(p[*i] - '0');
     return *i > start;
 }
 
