@@ -21,6 +21,8 @@ bool clt_ends_with(const char *name, const char *end);
 bool clt_read_at(int fd, void *dst, size_t n, uint64_t at);
 /* Whole small file into a buffer; refuses more than max_bytes (CLT_E_FILE). */
 clt_status clt_read_file(const char *path, uint64_t max_bytes, clt_buf *out, clt_err *err);
+/* The same for a file that is no model's: CLT_E_FAILED, also for folders, pipes and devices, which are not waited for. */
+clt_status clt_read_regular(const char *path, uint64_t max_bytes, clt_buf *out, clt_err *err);
 /* Writes beside `path` and renames, so that the file is whole or absent; fsync before the rename. Mode 0600 if private. */
 clt_status clt_write_file_atomic(const char *path, const void *data, size_t n, bool private_mode, clt_err *err);
 /* ${CULET_HOME:-~/.cache/culet}[/sub]; sub may be NULL. */

@@ -71,6 +71,20 @@ clt_status clt_read_file(const char *path, uint64_t max_bytes, clt_buf *out, clt
     return status;
 }
 
+clt_status clt_read_regular(const char *path, uint64_t max_bytes, clt_buf *out, clt_err *err) {
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe without a writer is refused below, not waited for */
+    if (fd < 0) return clt_fail(err, CLT_E_FAILED, "%s: %s", path, strerror(errno));
+    clt_status status = CLT_OK;
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
+        status = clt_fail(err, CLT_E_FAILED, "%s: is %s, expected a regular file", path,
+                          S_ISDIR(st.st_mode) ? "a folder" : "a pipe or a device");
+    else if (read_fd(fd, path, max_bytes, out, err) == CLT_E_FILE) status = err->code = CLT_E_FAILED;
+    else status = out->failed ? CLT_E_MEMORY : CLT_OK;
+    close(fd);
+    return status;
+}
+
 static bool write_all(int fd, const char *data, size_t n) {
     while (n > 0) {
         ssize_t done = write(fd, data, n < 1u << 30 ? n : 1u << 30);

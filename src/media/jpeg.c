@@ -56,9 +56,8 @@ static clt_status decode(tjhandle t, const clt_picture_source *s, clt_picture *o
     size_t pixels = (size_t)width * (size_t)height, bytes = pixels * (inks ? 4 : 3);
     *out = (clt_picture){width, height, clt_alloc(bytes)};
     if (!out->rgb) return clt_fail_memory(err, s->name, bytes);
-    int flags = TJFLAG_ACCURATEDCT | TJFLAG_LIMITSCANS;
-    if (tjDecompress2(t, s->data, (unsigned long)s->n, out->rgb, width, 0, height, inks ? TJPF_CMYK : TJPF_RGB, flags) != 0 &&
-        !is_harmless(t))
+    int flags = TJFLAG_ACCURATEDCT | TJFLAG_LIMITSCANS, form = inks ? TJPF_CMYK : TJPF_RGB;
+    if (tjDecompress2(t, s->data, (unsigned long)s->n, out->rgb, width, 0, height, form, flags) != 0 && !is_harmless(t))
         return clt_picture_damaged(s, tjGetErrorStr2(t), err);
     if (inks) inks_to_rgb(out->rgb, pixels);
     return CLT_OK;

@@ -33,8 +33,11 @@ static bool begins(const clt_picture_source *s, const char *with, size_t n, size
 
 static clt_status no_picture(const clt_picture_source *s, clt_err *err) {
     if (s->n == 0) return clt_fail(err, CLT_E_FAILED, "%s: is empty, expected a JPEG, PNG or WebP picture", s->name);
+    clt_picture_source text = *s; /* white space may stand before markup */
+    while (text.n > 0 && strchr(" \t\r\n", text.data[0]) && text.data[0]) text.data++, text.n--;
     for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
-        if (!begins(s, foreign[i].beginning, foreign[i].n, foreign[i].at)) continue;
+        bool markup = foreign[i].beginning[0] == '<';
+        if (!begins(markup ? &text : s, foreign[i].beginning, foreign[i].n, foreign[i].at)) continue;
         clt_fail(err, CLT_E_FAILED, "%s: is %s, expected a JPEG, PNG or WebP picture", s->name, foreign[i].name);
         return clt_hint(err, "convert it first");
     }
@@ -90,8 +93,7 @@ clt_status clt_picture_decode(const uint8_t *data, size_t n, const char *name, c
 clt_status clt_picture_read(const char *path, uint64_t max_bytes, clt_picture *out, clt_err *err) {
     clt_buf file = {0};
     *out = (clt_picture){0};
-    clt_status st = clt_read_file(path, max_bytes ? max_bytes : MAX_FILE_BYTES, &file, err);
-    if (st == CLT_E_FILE) st = err->code = CLT_E_FAILED; /* "file" is a model's */
+    clt_status st = clt_read_regular(path, max_bytes ? max_bytes : MAX_FILE_BYTES, &file, err);
     if (st == CLT_OK) st = clt_picture_decode((const uint8_t *)(file.data ? file.data : ""), file.len, path, out, err);
     clt_buf_free(&file);
     return st;
@@ -115,8 +117,8 @@ clt_status clt_picture_fit(int width, int height, int tokens, int unit, const ch
     double f = sqrt((double)tokens * unit * unit / ((double)height * width));
     int h = (int)floor(f * height / unit) * unit, w = (int)floor(f * width / unit) * unit;
     if (h == 0 && w == 0)
-        return clt_fail(err, CLT_E_FAILED, "%s: a picture of %d x %d pixels does not fill one of %d x %d", name, width, height,
-                        unit, unit);
+        return clt_fail(err, CLT_E_FAILED, "%s: a picture of %d x %d pixels does not fill one of %d x %d", name, width,
+                        height, unit, unit);
     if (h == 0) h = unit, w = long_side(width, height, tokens, unit);
     else if (w == 0) w = unit, h = long_side(height, width, tokens, unit);
     *out_width = w, *out_height = h;

@@ -1,7 +1,7 @@
 /* Resizing: bicubic (a = -0.5) with antialiasing, first along rows, then along columns, each pass rounded to bytes.
  *
- * Weights are rounded to 22 bits behind the point, sums are integers: the result is the same on every machine, and that of the
- * reference's picture library, which computes so, too. */
+ * Weights are rounded to 22 bits behind the point, sums are integers: the result is the same on every machine, and that of
+ * the reference's picture library, which computes so, too. */
 #include <math.h>
 #include <string.h>
 #include "base/mem.h"

@@ -59,7 +59,8 @@ static int find_orientation(const clt_picture_source *s) {
 
 clt_status clt_webp_decode(const clt_picture_source *s, clt_picture *out, int *orientation, clt_err *err) {
     WebPBitstreamFeatures f;
-    if (WebPGetFeatures(s->data, s->n, &f) != VP8_STATUS_OK) return clt_picture_damaged(s, "its header cannot be read", err);
+    if (WebPGetFeatures(s->data, s->n, &f) != VP8_STATUS_OK || f.width < 1)
+        return clt_picture_damaged(s, "its header cannot be read", err);
     clt_status st = clt_picture_check_size(s, f.width, f.height, err);
     if (st != CLT_OK) return st;
     size_t pixels = (size_t)f.width * (size_t)f.height, bytes = pixels * 4;
