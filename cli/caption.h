@@ -21,9 +21,10 @@ void cli_ready_free(cli_ready *r);
 typedef struct cli_digests {
     char (*item)[65];
     size_t n, cap;
-    bool failed, sorted;
+    bool failed;
 } cli_digests;
-void cli_digests_add(cli_digests *d, const char *hex);
+void cli_digests_add(cli_digests *d, const char *hex); /* 64 digits */
+void cli_digests_sort(cli_digests *d);                 /* before the first look */
 bool cli_digests_have(const cli_digests *d, const char *hex);
 void cli_digests_free(cli_digests *d);
 

@@ -1,6 +1,6 @@
 /* Where the pictures of culet caption come from: files, a video, a camera. One interface, one shot at a time.
  *
- * A shot is what the engine takes as it is: the bytes of a picture file, or pixels. Nothing here is encoded or kept. */
+ * A shot is what the engine takes as it is: the bytes of a picture file, pixels, or samples. Nothing here is encoded or kept. */
 #ifndef CLI_CAPTURE_H
 #define CLI_CAPTURE_H
 #include <stdatomic.h>
@@ -14,8 +14,11 @@ typedef struct cli_shot {
     clt_buf bytes;           /* of a picture file, or: */
     uint8_t *rgb;            /* [height][width][3], owned */
     int width, height;
-    size_t index;            /* of the frame, as its source counts */
-    double seconds;          /* behind the first frame; 0 of a file */
+    float *samples;          /* a clip: 16 kHz, one channel; owned */
+    size_t n_samples;
+    size_t index;            /* of the frame or clip, as its source counts */
+    double seconds;          /* behind the first frame; where a clip begins; 0 of a file */
+    double end_seconds;      /* of a clip */
     double ms;               /* it took to get hold of it */
 } cli_shot;
 void cli_shot_free(cli_shot *s);
@@ -37,6 +40,8 @@ clt_status cli_capture_files(const char *const *paths, size_t n, cli_capture **o
 clt_status cli_capture_folder(const char *path, cli_capture **out, clt_err *err);
 /* A video file, a frame every so many seconds. */
 clt_status cli_capture_video(const char *path, double every, cli_capture **out, clt_err *err);
+/* Sound files, each cut into clips of at most `limit` seconds (0 = 30). */
+clt_status cli_capture_sounds(const char *const *paths, size_t n, double limit, cli_capture **out, clt_err *err);
 /* A V4L2 camera that gives MJPEG or YUYV. */
 clt_status cli_capture_camera(const char *path, cli_capture **out, clt_err *err);
 
