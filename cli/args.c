@@ -410,8 +410,8 @@ static void set_defaults(cli_verb verb, cli_args *args) {
     args->poll = 50;
     args->memory_check = 1;
     args->format_err = args->suite = args->probe = args->imatrix_format = -1;
-    args->spec = verb == CLI_RUN || verb == CLI_CHAT ? CLI_SPEC_AUTO : CLI_SPEC_OFF;
-    args->temperature = args->top_p = args->min_p = NAN;
+    args->spec = verb == CLI_RUN || verb == CLI_CHAT || verb == CLI_CAPTION ? CLI_SPEC_AUTO : CLI_SPEC_OFF;
+    args->temperature = args->top_p = args->min_p = args->every = NAN;
     args->repeat_penalty = args->presence_penalty = args->frequency_penalty = NAN;
     args->top_k = args->repeat_last_n = CLI_INT_UNSET;
 }

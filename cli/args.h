@@ -26,6 +26,7 @@ typedef enum cli_verb {
     CLI_QUANTIZE,
     CLI_CONVERT,
     CLI_IMATRIX,
+    CLI_CAPTION,
     CLI_VERBS
 } cli_verb;
 
@@ -66,6 +67,9 @@ typedef struct cli_args {
     size_t n_parts, n_media;          /* n_media: of them, those that are no text */
     const char *mmproj;               /* NULL = the model's own */
     int image_tokens;                 /* budget of a picture; 0 = the model's */
+    const char *dir, *video, *camera; /* of caption */
+    float every;                      /* seconds between frames */
+    int frames;                       /* captions at most; 0 = all */
     const char *ids;                  /* "2,1841" or "@FILE" */
     bool ids_only;                    /* render --ids */
     cli_strings operands;             /* arguments that are no flags */

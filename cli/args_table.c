@@ -5,7 +5,7 @@
 #include "args.h"
 
 #define V(verb) CLI_IN(CLI_##verb)
-#define GENERATE (V(RUN) | V(CHAT))
+#define GENERATE (V(RUN) | V(CHAT) | V(CAPTION))
 #define EVALUATE (GENERATE | V(LOGITS) | V(SCORE))
 #define TEXTS (V(RUN) | V(TOKENIZE) | V(LOGITS) | V(SCORE) | V(IMATRIX))
 #define PICTURES (V(RUN) | V(LOGITS))
@@ -24,13 +24,21 @@ const cli_option cli_options[] = {
     {"--chat-template-file", GENERATE | V(RENDER) | V(SHOW), CLI_K_PATH, AT(chat_template_file), 0, 0, "FILE",
      "use this chat template instead of the model's own"},
 
-    {"-p --prompt", TEXTS, CLI_K_PART, AT(prompts), CLI_PART_TEXT, 0, "TEXT",
+    {"-p --prompt", TEXTS | V(CAPTION), CLI_K_PART, AT(prompts), CLI_PART_TEXT, 0, "TEXT",
      "the text; given several times, the texts are joined"},
-    {"-f --file", TEXTS, CLI_K_PART, AT(file), CLI_PART_FILE, 0, "FILE",
+    {"-f --file", TEXTS | V(CAPTION), CLI_K_PART, AT(file), CLI_PART_FILE, 0, "FILE",
      "read the text from FILE (- = standard input); one final newline is dropped"},
-    {"--image", PICTURES, CLI_K_PART, 0, CLI_PART_IMAGE, 0, "FILE",
+    {"--dir", V(CAPTION), CLI_K_PATH, AT(dir), 0, 0, "DIR", "all pictures in this folder and below it"},
+    {"--video", V(CAPTION), CLI_K_PATH, AT(video), 0, 0, "FILE", "frames of a video; needs the program ffmpeg"},
+    {"--camera", V(CAPTION), CLI_K_PATH, AT(camera), 0, 0, "DEVICE", "frames of a camera, /dev/video0"},
+    {"--every", V(CAPTION), CLI_K_REAL, AT(every), 0, 86400, "S",
+     "seconds from frame to frame; 0 = all of a video, a camera without rest (5 of a video, 1 of a camera)"},
+    {"--frames", V(CAPTION), CLI_K_INT, AT(frames), 0, INT_MAX, "N", "end after N captions; 0 = do not (0)"},
+    {"--out", V(CAPTION), CLI_K_PATH, AT(out_file), 0, 0, "FILE",
+     "add the captions to FILE, a JSON object a line, and leave out pictures that have theirs there"},
+    {"--image", PICTURES | V(CAPTION), CLI_K_PART, 0, CLI_PART_IMAGE, 0, "FILE",
      "a JPEG, PNG or WebP picture; it stands in the prompt where it is given, as --audio and --video"},
-    {"--audio", PICTURES, CLI_K_PART, 0, CLI_PART_AUDIO, 0, "FILE", "a sound: wav, flac, ogg or mp3"},
+    {"--audio", PICTURES | V(CAPTION), CLI_K_PART, 0, CLI_PART_AUDIO, 0, "FILE", "a sound: wav, flac, ogg or mp3"},
     {"--video", V(RUN), CLI_K_PART, 0, CLI_PART_VIDEO, 0, "FILE",
      "a video, of which 32 frames of at most 70 tokens are shown with their times (needs ffmpeg)"},
     {"--image-tokens", EVALUATE, CLI_K_INT, AT(image_tokens), 0, 1 << 16, "N",
@@ -174,7 +182,7 @@ const cli_option cli_options[] = {
     {"--probe", V(BENCH), CLI_K_CHOICE, AT(probe), 0, 0, "first|text|reply|rows|image", NULL},
     {"--since", V(BENCH), CLI_K_TEXT, AT(since), 0, 0, "MS", NULL},
 
-    {"--json", V(RUN) | V(TOKENIZE) | V(LOGITS) | V(SCORE) | V(SHOW) | V(LS) | V(PACK) | V(DOCTOR) | V(QUANTIZE) | V(CONVERT),
+    {"--json", V(RUN) | V(CAPTION) | V(TOKENIZE) | V(LOGITS) | V(SCORE) | V(SHOW) | V(LS) | V(PACK) | V(DOCTOR) | V(QUANTIZE) | V(CONVERT),
      CLI_K_FLAG, AT(json), 0, 0, NULL, "write one JSON document"},
     {"--stats", GENERATE, CLI_K_STATS, AT(stats), 0, 0, "json", "timings on standard error; --stats=json for one JSON line"},
     {"-q --quiet", EVERY, CLI_K_FLAG, AT(quiet), 0, 0, NULL, "no warnings, no progress, no thoughts"},

@@ -28,6 +28,18 @@ void cli_digests_sort(cli_digests *d);                 /* before the first look 
 bool cli_digests_have(const cli_digests *d, const char *hex);
 void cli_digests_free(cli_digests *d);
 
+/* ---- the file of captions ---- */
+
+typedef struct cli_lines_file {
+    const char *path;
+    int fd;                  /* -1: none */
+    cli_digests known;       /* of pictures that have their caption in it */
+} cli_lines_file;
+/* Creates it, or goes on with one of an earlier run. One process at a time. */
+clt_status cli_lines_file_open(const char *path, cli_lines_file *f, clt_err *err);
+clt_status cli_lines_file_put(cli_lines_file *f, const clt_buf *line, clt_err *err);
+void cli_lines_file_close(cli_lines_file *f); /* fd -1 is fine */
+
 typedef struct cli_ahead_params {
     culet_engine *engine;
     cli_capture *capture;

@@ -50,9 +50,15 @@ static const command commands[CLI_VERBS] = {
      "Text models and drafters; with --mmproj the towers for pictures and sound."},
     {"imatrix", cli_imatrix, "[-m MODEL] -f FILE -o OUTPUT", "how much each input of a model's matrices matters, for quantize",
      "Any text of the kind that the model will meet serves; a few thousand tokens suffice."},
+    {"caption", cli_caption, "[-m MODEL] --image FILE… | --dir DIR | --video FILE | --camera DEVICE | --audio FILE…",
+     "what is to be seen in pictures, or said in recordings",
+     "-p replaces the question that the model is asked about each of them. While one caption is generated the next picture is\n"
+     "captured and encoded; of a camera, the newest frame is next. --json writes a line for each caption, with the milliseconds\n"
+     "of its capture, its encoding, the wait for both, reading, generating, and of the cycle as a whole.\n"
+     "With --out FILE captions are added to FILE, and pictures that have one there are left out: a run may be interrupted."},
 };
 
-static const char *const later[] = {"serve", "caption", "verify", "pull"};
+static const char *const later[] = {"serve", "verify", "pull"};
 enum { N_LATER = sizeof(later) / sizeof(later[0]) };
 
 static int help_all(void) {

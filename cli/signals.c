@@ -45,7 +45,9 @@ void cli_signals_init(void) {
 }
 
 void cli_signals_hold(culet_session *s) {
-    caught = 0;
+    if (!held_media) {
+        caught = 0;
+    }
     held = s;
 }
 

@@ -7,7 +7,7 @@
 #include "culet.h"
 
 void cli_signals_init(void);
-/* From here to cli_signals_release a signal cancels `s`. */
+/* From here to cli_signals_release a signal cancels `s`. One that was caught while media are held is not forgotten. */
 void cli_signals_hold(culet_session *s);
 /* The same for a picture or sound that is being encoded. */
 void cli_signals_hold_media(culet_engine *e);

@@ -19,5 +19,6 @@ int cli_bench(const cli_args *args);
 int cli_quantize(const cli_args *args);
 int cli_convert(const cli_args *args);
 int cli_imatrix(const cli_args *args);
+int cli_caption(const cli_args *args);
 
 #endif
