@@ -111,6 +111,8 @@ CLT_INLINE vf win_of(const shape *s, const part *p, vf inverse, vf *d) {
  * the near one (hi). Below 0 it is cut. Whole steps find the codes of numbers that were quantised before. */
 static const float far_steps[] = {0.0f, -0.9f, -0.45f, 0.3f, 0.6f, 1.0f, 1.5f, 2.0f, 2.5f, 3.0f, 4.0f};
 static const float near_steps[] = {0.0f, -0.45f, 0.3f, 0.6f, 1.0f, 1.5f, 2.0f, 3.0f};
+/* By how much more a later attempt must win: less is the rounding of sums, and the earlier of equals shall stay. */
+#define CLEARLY 1.000001f
 enum { N_FAR = sizeof far_steps / sizeof *far_steps, N_NEAR = sizeof near_steps / sizeof *near_steps, POLISH = 3 };
 
 /* One of these codes; 0: so far within that it cannot be the best. `step`: between neighbouring codes, on average. */
@@ -133,13 +135,13 @@ CLT_INLINE vf fit_scale(const shape *s, const part *p) {
         float c = code_tried(s, k);
         if (c == 0.0f) continue;
         vf win = win_of(s, p, unit * c, &d);
-        vi better = win > best;
+        vi better = win > best * CLEARLY;
         best = pick(better, win, best);
         best_d = pick(better, d, best_d);
     }
     for (int k = 0; k < POLISH; k++) {
         vf win = win_of(s, p, ratio(all(1), best_d), &d);
-        vi better = win > best;
+        vi better = win > best * CLEARLY;
         best = pick(better, win, best);
         best_d = pick(better, d, best_d);
     }
@@ -181,10 +183,10 @@ CLT_INLINE line solve_line(const shape *s, const part *p, vf inverse, vf m) {
     return r;
 }
 
-/* Codes that are all shifted by one, with the minimum to match, fit as well: the earlier of equals stays, whatever the sums
- * were rounded to. Its minimum is the one that numbers of an earlier quantisation had. */
+/* Codes that are all shifted by one, with the minimum to match, fit as well. The earlier of the two has the minimum that an
+ * earlier quantisation of such numbers gave them. */
 CLT_INLINE void keep_better(line *best, line other) {
-    vi better = other.win > best->win * 1.000001f;
+    vi better = other.win > best->win * CLEARLY;
     better &= other.d > 0.0f;
     best->win = pick(better, other.win, best->win);
     best->d = pick(better, other.d, best->d);
