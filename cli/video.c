@@ -211,8 +211,8 @@ clt_status cli_video_open_sampled(const char *path, int n, cli_video **out, clt_
     return finish_open(st, out);
 }
 
-/* ffmpeg closed its output: was that the end of the video? */
-static clt_status at_end(cli_video *v, clt_err *err) {
+/* ffmpeg closed its output: did it fail? */
+static clt_status finish(cli_video *v, clt_err *err) {
     int status = 0;
     while (v->err_open) read_lines(v);
     if (v->ffmpeg.id > 0) {
@@ -225,7 +225,13 @@ static clt_status at_end(cli_video *v, clt_err *err) {
     if (WIFSIGNALED(status))
         return clt_fail(err, CLT_E_FAILED, "%s: ffmpeg was ended by signal %d after %zu frames", v->path, WTERMSIG(status),
                         v->frames);
-    if (status != 0) return ffmpeg_failed(v->path, v->complaint, err);
+    return status ? ffmpeg_failed(v->path, v->complaint, err) : CLT_OK;
+}
+
+/* Was that the end of the video? */
+static clt_status at_end(cli_video *v, clt_err *err) {
+    clt_status st = finish(v, err);
+    if (st != CLT_OK) return st;
     return v->frames ? CLT_OK : clt_fail(err, CLT_E_FAILED, "%s: ffmpeg found no frame in it", v->path);
 }
 
@@ -268,7 +274,7 @@ clt_status cli_video_next(cli_video *v, cli_frame *out, clt_err *err) {
     if (read_bytes(v, out->rgb, bytes) != bytes) {
         clt_free(out->rgb);
         *out = (cli_frame){0};
-        clt_status st = at_end(v, err);
+        clt_status st = finish(v, err);
         return st != CLT_OK ? st : ffmpeg_failed(v->path, "its last frame is cut off", err);
     }
     out->seconds = seconds_of(v, v->frames++);

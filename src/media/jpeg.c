@@ -46,6 +46,15 @@ static bool is_harmless(tjhandle t) {
     return tjGetErrorCode(t) == TJERR_WARNING && strstr(tjGetErrorStr2(t), "extraneous bytes") != NULL;
 }
 
+/* Stops where damage begins, so that a few bytes cannot ask for hundreds of passes over a large picture. */
+static bool decode_pixels(tjhandle t, const clt_picture_source *s, clt_picture *out, int form) {
+    int flags = TJFLAG_ACCURATEDCT | TJFLAG_LIMITSCANS, stop = TJFLAG_STOPONWARNING;
+    unsigned long n = (unsigned long)s->n;
+    return tjDecompress2(t, s->data, n, out->rgb, out->width, 0, out->height, form, flags | stop) == 0 ||
+           (is_harmless(t) && (tjDecompress2(t, s->data, n, out->rgb, out->width, 0, out->height, form, flags) == 0 ||
+                               is_harmless(t)));
+}
+
 static clt_status decode(tjhandle t, const clt_picture_source *s, clt_picture *out, clt_err *err) {
     int width = 0, height = 0, sampling, colours;
     if (tjDecompressHeader3(t, s->data, (unsigned long)s->n, &width, &height, &sampling, &colours) != 0 && !is_harmless(t))
@@ -56,9 +65,7 @@ static clt_status decode(tjhandle t, const clt_picture_source *s, clt_picture *o
     size_t pixels = (size_t)width * (size_t)height, bytes = pixels * (inks ? 4 : 3);
     *out = (clt_picture){width, height, clt_alloc(bytes)};
     if (!out->rgb) return clt_fail_memory(err, s->name, bytes);
-    int flags = TJFLAG_ACCURATEDCT | TJFLAG_LIMITSCANS, form = inks ? TJPF_CMYK : TJPF_RGB;
-    if (tjDecompress2(t, s->data, (unsigned long)s->n, out->rgb, width, 0, height, form, flags) != 0 && !is_harmless(t))
-        return clt_picture_damaged(s, tjGetErrorStr2(t), err);
+    if (!decode_pixels(t, s, out, inks ? TJPF_CMYK : TJPF_RGB)) return clt_picture_damaged(s, tjGetErrorStr2(t), err);
     if (inks) inks_to_rgb(out->rgb, pixels);
     return CLT_OK;
 }
