@@ -479,9 +479,8 @@ static clt_status check_features(const cli_args *args, clt_err *err) {
     if (args->absent) {
         return clt_fail(err, CLT_E_UNSUPPORTED, "%.*s: not in this version", (int)strcspn(args->absent, "="), args->absent);
     }
-    if (args->spec == CLI_SPEC_LOOKUP || args->spec == CLI_SPEC_MTP) {
-        return clt_fail(err, CLT_E_UNSUPPORTED, "--spec: speculation by %s is not in this version",
-                        args->spec == CLI_SPEC_MTP ? "mtp" : "lookup");
+    if (args->spec == CLI_SPEC_MTP) {
+        return clt_fail(err, CLT_E_UNSUPPORTED, "--spec: speculation by a drafter (mtp) is not in this version");
     }
     if (args->reasoning_budget > 0) {
         return clt_fail(err, CLT_E_UNSUPPORTED,

@@ -96,6 +96,8 @@ typedef struct cli_args {
     int think;                        /* order of the choices: 0 = off, 1 = on */
     int reasoning_budget;             /* -1 = unlimited, 0 = no thinking */
     int spec, draft_max;              /* cli_spec */
+    const char *predict_file;         /* what the reply is expected to be; NULL = nothing */
+    bool verify_spec;
 
     const char *out_file, *save_logits, *kl_base;
     const char *imatrix;              /* of quantize */

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "open.h"
 #include "out.h"
+#include "prompt.h"
 #include "signals.h"
 #include "verbs.h"
 
@@ -67,6 +68,7 @@ int cli_chat_reply(cli_chat_state *c) {
     culet_reply reply = {0};
     culet_error failure = {0};
     int32_t *whole = NULL;
+    cli_speculation(&c->args, &c->prediction, &p);
     cli_bound_apply(&c->bound, &c->args, &p);
     cli_signals_hold(c->session);
     culet_status st = cli_history_prompt(&c->history, c->engine, c->args.think, &p.in_thought, &failure);
@@ -232,6 +234,7 @@ static int open_chat(cli_chat_state *c) {
     if (!code) {
         code = cli_open_session(args, c->engine, 0, &c->session);
     }
+    code = code ? code : cli_read_prediction(args, c->engine, &c->prediction);
     if (!code && (!cli_chat_clear(c) || !(c->lines = cli_lines_open()))) {
         code = cli_failf(CLT_E_MEMORY, "chat: out of memory");
     }
@@ -265,5 +268,6 @@ int cli_chat(const cli_args *args) {
     culet_engine_close(c.engine);
     clt_free(c.bias_ids);
     clt_free(c.bias_values);
+    clt_ids_free(&c.prediction);
     return code;
 }

@@ -19,6 +19,7 @@ typedef struct cli_chat_state {
     int32_t *bias_ids;
     float *bias_values;
     cli_timings last;        /* of the last reply */
+    clt_ids prediction;      /* --predict-file */
     cli_content waiting;     /* pictures and sounds given for the next message */
     double vision_ms;        /* of the media of the message that is answered */
     bool has_last;

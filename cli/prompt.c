@@ -123,6 +123,24 @@ int cli_read_tokens(const cli_args *args, const culet_engine *e, clt_ids *out) {
     return code;
 }
 
+int cli_read_prediction(const cli_args *args, const culet_engine *e, clt_ids *out) {
+    clt_buf text = {0};
+    int code = args->predict_file ? cli_read_source(args->predict_file, &text) : 0;
+    if (!code && text.len) {
+        code = cli_tokenize_text(e, text.data, text.len, false, false, out);
+    }
+    clt_buf_free(&text);
+    return code;
+}
+
+void cli_speculation(const cli_args *args, const clt_ids *prediction, culet_generate_params *p) {
+    static const culet_spec kinds[] = {CULET_SPEC_OFF, CULET_SPEC_LOOKUP, CULET_SPEC_OFF, CULET_SPEC_AUTO};
+    p->spec = kinds[args->spec];
+    p->draft_max = args->draft_max;
+    p->prediction = prediction->data;
+    p->n_prediction = prediction->len;
+}
+
 void cli_message(clt_buf *out, const char *role, const char *text, size_t len) {
     clt_jsonw w = {.out = out};
     clt_jsonw_open(&w, '{');

@@ -17,6 +17,11 @@ int cli_read_tokens(const cli_args *args, const culet_engine *e, clt_ids *out);
 /* Tokenises into `out` (appended). */
 int cli_tokenize_text(const culet_engine *e, const char *text, size_t len, bool special, bool bos, clt_ids *out);
 
+/* The tokens of --predict-file; none without it. Returns 0, or prints the error and returns the exit code. */
+int cli_read_prediction(const cli_args *args, const culet_engine *e, clt_ids *out);
+/* Sets the speculation that the flags ask for. */
+void cli_speculation(const cli_args *args, const clt_ids *prediction, culet_generate_params *p);
+
 /* One chat message {"role","content"} as JSON. */
 void cli_message(clt_buf *out, const char *role, const char *text, size_t len);
 /* A chat request: `messages` = JSON objects separated by commas. */

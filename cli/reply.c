@@ -118,6 +118,10 @@ void cli_timings_print(const cli_timings *m, int stats) {
         }
         cli_say("reply    %zu tokens in %.1f ms (%.1f per second), first after %.1f ms, ended by %s", t->predicted_n,
                 t->predicted_ms, per_second(t->predicted_n, t->predicted_ms), t->ttft_ms, culet_finish_name(m->finish));
+        if (t->draft_n) {
+            cli_say("drafts   %zu tokens, %zu of them right (%.0f %%)", t->draft_n, t->draft_n_accepted,
+                    100 * (double)t->draft_n_accepted / (double)t->draft_n);
+        }
         cli_say("memory   %.1f MiB at most, cache %.1f MiB; load %.1f ms; %s, %d thread%s",
                 (double)clt_rss_peak_bytes() / 1048576, (double)m->kv_bytes / 1048576, m->load_ms, m->cpu_level, m->threads,
                 m->threads == 1 ? "" : "s");

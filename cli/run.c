@@ -1,5 +1,6 @@
 /* culet run: one prompt, one reply. The prompt is text (as a chat, or raw) or ids; the reply goes to standard output. */
 #include <string.h>
+#include "base/hash.h"
 #include "base/mem.h"
 #include "bound.h"
 #include "content.h"
@@ -20,6 +21,7 @@ typedef struct run {
     cli_bound bound;
     bool raw, in_thought;
     culet_sampling sampling;
+    clt_ids prediction; /* --predict-file */
     int32_t *bias_ids;
     float *bias_values;
 } run;
@@ -107,6 +109,43 @@ static int show_reply(run *r, const culet_reply *reply) {
     return 0;
 }
 
+static int digest_of(const culet_reply *reply, char hex[65]) {
+    clt_err err;
+    clt_err_clear(&err);
+    return clt_sha256_hex(reply->text, reply->text_len, hex, &err) ? cli_fail(&err) : 0;
+}
+
+static bool same_reply(const culet_reply *a, const culet_reply *b) {
+    return a->n_ids == b->n_ids && !memcmp(a->ids, b->ids, a->n_ids * sizeof(*a->ids)) && a->text_len == b->text_len &&
+           !memcmp(a->text, b->text, a->text_len) && a->finish == b->finish;
+}
+
+/* The same reply once more, with speculation and unseen. */
+static int verify(run *r, const culet_generate_params *off, const culet_reply *want) {
+    culet_generate_params p = *off;
+    culet_reply got = {0};
+    culet_error failure = {0};
+    char without[65], with[65];
+    p.on_delta = NULL;
+    cli_speculation(r->args, &r->prediction, &p);
+    cli_signals_hold(r->session);
+    culet_status st = culet_session_rewind(r->session, 0, &failure);
+    st = st ? st : culet_generate(r->session, &p, &got, &failure);
+    cli_signals_release();
+    cli_progress_end();
+    int code = cli_signals_caught() ? cli_signals_exit() : st ? cli_fail_engine(&failure) : 0;
+    code = code ? code : digest_of(want, without);
+    code = code ? code : digest_of(&got, with);
+    if (!code) {
+        cli_say("spec off   %s  %zu tokens in %.1f ms", without, want->n_ids, want->timings.predicted_ms);
+        cli_say("spec %-5s %s  %zu tokens in %.1f ms, %zu of %zu drafted were right", cli_spec_name(r->args->spec), with, got.n_ids,
+                got.timings.predicted_ms, got.timings.draft_n_accepted, got.timings.draft_n);
+        code = same_reply(want, &got) ? 0 : cli_failf(CLT_E_FAILED, "--verify-spec: the replies differ");
+    }
+    culet_reply_free(&got);
+    return code;
+}
+
 static int generate(run *r) {
     const cli_args *args = r->args;
     cli_stream stream = {.silent = args->json, .hide_thoughts = args->quiet};
@@ -128,6 +167,9 @@ static int generate(run *r) {
     culet_reply reply = {0};
     culet_error failure = {0};
     cli_bound_apply(&r->bound, args, &p);
+    if (!args->verify_spec) { /* else it follows, and is compared */
+        cli_speculation(args, &r->prediction, &p);
+    }
     cli_signals_hold(r->session);
     culet_status st = culet_generate(r->session, &p, &reply, &failure);
     cli_signals_release();
@@ -140,6 +182,9 @@ static int generate(run *r) {
         code = CULET_FAILED; /* standard output failed; cli_finish says so */
     } else {
         code = st ? cli_fail_engine(&failure) : show_reply(r, &reply);
+    }
+    if (!code && args->verify_spec) {
+        code = verify(r, &p, &reply);
     }
     culet_reply_free(&reply);
     return code;
@@ -170,6 +215,9 @@ int cli_run(const cli_args *args) {
         code = cli_open_session(args, r.engine, wanted_context(&r), &r.session);
     }
     if (!code) {
+        code = cli_read_prediction(args, r.engine, &r.prediction);
+    }
+    if (!code) {
         show_facts(&r);
         code = generate(&r);
     }
@@ -178,6 +226,7 @@ int cli_run(const cli_args *args) {
     cli_bound_free(&r.bound);
     culet_engine_close(r.engine);
     clt_ids_free(&r.prompt);
+    clt_ids_free(&r.prediction);
     clt_free(r.bias_ids);
     clt_free(r.bias_values);
     return code;

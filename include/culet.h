@@ -317,9 +317,20 @@ typedef enum culet_tool_choice {
     CULET_TOOLS_NONE                /* no call may begin */
 } culet_tool_choice;
 
+/* Speculation: tokens that are likely to follow are evaluated in the pass of the one before. It never changes a reply: the
+ * same logits are sampled in the same order. */
+typedef enum culet_spec {
+    CULET_SPEC_OFF,
+    CULET_SPEC_LOOKUP,              /* always draft_max tokens of what followed the same words before, or of the prediction */
+    CULET_SPEC_AUTO                 /* as many as pay, by what they cost and earn while the reply is made; often none */
+} culet_spec;
+
 typedef struct culet_generate_params {
     const int32_t *prompt; size_t n_prompt;
     culet_media *const *media; size_t n_media; /* of the prompt, as in culet_session_sync_media */
+    culet_spec spec;
+    int draft_max;                  /* 1..32; 0 = as usual: 6 for lookup, 32 for auto */
+    const int32_t *prediction; size_t n_prediction; /* what the reply is expected to be, in part or whole; NULL = none */
     int max_tokens;                 /* -1 = until an end id or the context is full */
     culet_sampling sampling;
     const char *const *stops; size_t n_stops; /* stop strings, matched in content; not part of the reply */

@@ -9,6 +9,7 @@
 #include "base/os.h"
 #include "engine/constrain.h"
 #include "engine/impl.h"
+#include "engine/speculate.h"
 #include "engine/stops.h"
 #include "text/reply.h"
 
@@ -19,11 +20,13 @@ typedef struct run {
     clt_reply *parser;
     clt_stops stops;
     clt_constraint *constraint; /* NULL: the reply is free */
+    clt_speculator *speculator; /* NULL: nothing is drafted */
     int32_t *ids;       /* [room] sampled */
     size_t n, room;     /* room: max_tokens, or what the context leaves */
     size_t shown, shown_thought; /* bytes handed to on_delta */
     size_t content_end; /* where a stop string begins; SIZE_MAX = none found */
     culet_finish finish;
+    bool evaluated;     /* the last token: nothing was taken since */
     bool deaf;          /* on_delta has returned false: it is not called again */
 } run;
 
@@ -46,6 +49,18 @@ static clt_status read_sampling(run *r, clt_err *err) {
     return clt_sample_check(&r->sampling, info->vocab, err);
 }
 
+static clt_status prepare_speculation(run *r, clt_err *err) {
+    static const clt_spec_kind kinds[] = {CLT_SPEC_NONE, CLT_SPEC_FIXED, CLT_SPEC_AUTO};
+    const culet_generate_params *p = r->p;
+    if ((unsigned)p->spec > CULET_SPEC_AUTO)
+        return clt_fail(err, CLT_E_USAGE, "spec: %d is neither off, lookup nor auto", (int)p->spec);
+    if (p->draft_max < 0 || p->draft_max > CLT_DRAFT_MOST)
+        return clt_fail(err, CLT_E_USAGE, "draft_max: %d is not between 0 and %d", p->draft_max, (int)CLT_DRAFT_MOST);
+    if (p->spec == CULET_SPEC_OFF) return CLT_OK;
+    return clt_speculator_create(kinds[p->spec], p->draft_max, p->prediction, p->n_prediction, (size_t)r->s->context,
+                                 &r->speculator, err);
+}
+
 static clt_status prepare(run *r, clt_err *err) {
     const culet_generate_params *p = r->p;
     size_t context = (size_t)r->s->context;
@@ -56,6 +71,7 @@ static clt_status prepare(run *r, clt_err *err) {
     if (status == CLT_OK) status = clt_stops_init(&r->stops, p->stops, p->n_stops, err);
     if (status == CLT_OK) status = clt_reply_create(r->s->engine->vocab, p->in_thought, p->raw, &r->parser, err);
     if (status == CLT_OK) status = clt_constraint_create(r->s->engine, p, &r->constraint, err);
+    if (status == CLT_OK) status = prepare_speculation(r, err);
     if (status != CLT_OK) return status;
     r->room = context > p->n_prompt ? context - p->n_prompt : 0;
     if (p->max_tokens >= 0 && (size_t)p->max_tokens < r->room) r->room = (size_t)p->max_tokens;
@@ -117,6 +133,8 @@ static clt_status cancel(run *r, clt_err *err) {
 static clt_status take(run *r, int32_t id, clt_err *err) {
     clt_status status = CLT_OK;
     clt_session_append(r->s, id);
+    r->evaluated = false;
+    if (r->speculator) clt_speculator_take(r->speculator, r->s->ids, r->s->n);
     r->ids[r->n++] = id;
     /* An end id that ignore_eos let through is mute. */
     if (!is_end_id(r->s->engine, id)) status = clt_reply_push(r->parser, id, err);
@@ -130,6 +148,23 @@ static clt_status no_numbers(const culet_session *s, clt_err *err) {
     return clt_hint(err, "the weights may be damaged: fetch the model again");
 }
 
+/* Makes the logits of the last token ready, and drafts ahead where that pays. */
+static clt_status evaluate(run *r, culet_timings *t, clt_err *err) {
+    culet_session *s = r->s;
+    int32_t draft[CLT_DRAFT_MOST];
+    r->evaluated = true;
+    if (clt_session_current(s)) return CLT_OK;
+    size_t room = clt_session_ahead_room(s), left = r->room - r->n - 1, n = 0; /* the last token needs nothing behind it */
+    bool single = (size_t)clt_kv_length(s->kv) + 1 == s->n;
+    if (r->speculator && single) n = clt_speculator_draft(r->speculator, room < left ? room : left, draft);
+    double start = clt_now_ms();
+    clt_status status = n ? clt_session_try(s, draft, n, err) : clt_session_catch_up(s, err);
+    if (r->speculator && single && status == CLT_OK) clt_speculator_timed(r->speculator, n, clt_now_ms() - start);
+    t->draft_n += n;
+    r->evaluated = status == CLT_OK;
+    return status;
+}
+
 /* The next id, of those that the constraint leaves. */
 static clt_status pick(run *r, int32_t *id, clt_err *err) {
     culet_session *s = r->s;
@@ -137,9 +172,10 @@ static clt_status pick(run *r, int32_t *id, clt_err *err) {
     clt_status status = r->constraint ? clt_constraint_allowed(r->constraint, &r->sampling.allowed, err) : CLT_OK;
     if (status != CLT_OK) return status;
     const uint64_t *allowed = r->sampling.allowed;
-    *id = clt_sampler_pick(s->sampler, &r->sampling, s->logits, s->ids, s->n, s->n);
+    const float *logits = clt_session_current(s);
+    *id = clt_sampler_pick(s->sampler, &r->sampling, logits, s->ids, s->n, s->n);
     clt_session_profile_sampling(s, clt_now_ms() - start);
-    if (isnan(s->logits[*id])) return no_numbers(s, err);
+    if (isnan(logits[*id])) return no_numbers(s, err);
     if (allowed && !(allowed[*id / 64] >> *id % 64 & 1))
         return clt_fail(err, CLT_E_FAILED, "grammar: no token that may be chosen can continue the reply at position %zu", s->n);
     return r->constraint ? clt_constraint_take(r->constraint, *id, err) : CLT_OK;
@@ -149,7 +185,7 @@ static clt_status loop(run *r, culet_timings *t, double start, clt_err *err) {
     culet_session *s = r->s;
     r->finish = CULET_FINISH_LENGTH;
     while (r->n < r->room) {
-        clt_status status = clt_session_catch_up(s, err);
+        clt_status status = evaluate(r, t, err);
         if (status == CLT_OK && atomic_load(&s->cancelled)) status = clt_fail(err, CLT_E_CANCELLED, "cancelled");
         if (status == CLT_E_CANCELLED) r->finish = CULET_FINISH_CANCELLED;
         if (status != CLT_OK) return status;
@@ -163,6 +199,7 @@ static clt_status loop(run *r, culet_timings *t, double start, clt_err *err) {
             return CLT_OK;
         }
         status = take(r, id, err);
+        t->draft_n_accepted += clt_session_current(s) != NULL;
         if (status != CLT_OK) return status;
         if (ended || r->content_end != SIZE_MAX) {
             r->finish = CULET_FINISH_STOP;
@@ -237,7 +274,9 @@ culet_status culet_generate(culet_session *s, const culet_generate_params *p, cu
     if (status == CLT_E_CANCELLED) r.finish = CULET_FINISH_CANCELLED;
     if (status == CLT_OK) {
         double begin = clt_now_ms();
+        if (r.speculator) clt_speculator_read(r.speculator, s->ids, s->n);
         status = loop(&r, &t, start, &inner);
+        clt_session_end_ahead(s, r.evaluated);
         t.predicted_ms = clt_now_ms() - begin;
     }
     if (status == CLT_OK || status == CLT_E_CANCELLED) {
@@ -256,6 +295,7 @@ culet_status culet_generate(culet_session *s, const culet_generate_params *p, cu
     }
     clt_reply_free(r.parser);
     clt_constraint_free(r.constraint);
+    clt_speculator_free(r.speculator);
     clt_free(r.ids);
     return clt_report(status, &inner, err);
 }

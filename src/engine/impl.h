@@ -59,6 +59,7 @@ struct culet_session {
     bool has_logits;
     float *every;            /* [every_rows][V]: of all rows of a pass, where they are asked for */
     size_t every_rows;
+    size_t ahead_from, ahead; /* `every` holds the logits of tokens from ahead_from on, this many: a token and its drafts */
     atomic_int cancelled;
     bool (*on_progress)(void *user, size_t done, size_t total); /* of the running call; NULL = none */
     void *progress_user;
@@ -114,6 +115,22 @@ void clt_session_append(culet_session *s, int32_t id);
 void clt_session_profile_sampling(culet_session *s, double ms);
 /* Evaluates what waits, so that the logits of the last token are ready. */
 clt_status clt_session_catch_up(culet_session *s, clt_err *err);
+
+/* ahead.c: drafts. They are evaluated behind the timeline and are no part of it; an id that is appended and equal to the draft
+ * in its place is evaluated already, any other one drops the drafts that are left. */
+/* Drafts that one pass of the session has room for now. */
+size_t clt_session_ahead_room(const culet_session *s);
+/* catch_up with `n` drafts behind the timeline, 1 <= n <= clt_session_ahead_room; one token waits at most. */
+clt_status clt_session_try(culet_session *s, const int32_t *draft, size_t n, clt_err *err);
+/* The logits of the last token, wherever they lie; NULL: it waits for evaluation. */
+const float *clt_session_current(const culet_session *s);
+/* The logits of the last token, if drafts left them, become the session's own; all drafts are dropped. Without drafts nothing
+ * happens. keep: false where a session without drafts would not have evaluated the last token. */
+void clt_session_end_ahead(culet_session *s, bool keep);
+/* session.c, for ahead.c: one pass over the `count` tokens behind those evaluated, of which `drafts` are no part of the
+ * timeline; every: logits of all rows go to `logits`, else those of the timeline's last token. */
+clt_status clt_session_pass(culet_session *s, size_t count, bool every, float *logits, clt_err *err);
+clt_status clt_session_reserve_rows(culet_session *s, size_t n, clt_err *err); /* s->every */
 /* Gives the session another cache and timeline, of n <= context ids. Takes over kv and spans; logits NULL = none. */
 void clt_session_adopt(culet_session *s, clt_kv *kv, const int32_t *ids, size_t n, clt_spans *spans, const float *logits);
 

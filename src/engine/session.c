@@ -164,7 +164,7 @@ static size_t pass_length(const culet_session *s, size_t most) {
 }
 
 /* One pass over the next `count` waiting tokens; every: logits of all rows, else of the last row if it ends the timeline. */
-static clt_status pass(culet_session *s, size_t count, bool every, float *logits, clt_err *err) {
+clt_status clt_session_pass(culet_session *s, size_t count, bool every, float *logits, clt_err *err) {
     size_t done = (size_t)clt_kv_length(s->kv);
     for (size_t i = 0; i < count; i++) {
         s->row[i] = row_at(s, done + i);
@@ -199,7 +199,7 @@ clt_status clt_session_catch_up(culet_session *s, clt_err *err) {
     while ((done = (size_t)clt_kv_length(s->kv)) < s->n) {
         size_t count = pass_length(s, (size_t)s->chunk);
         if (atomic_load(&s->cancelled)) return cancelled(err);
-        clt_status status = pass(s, count, false, s->logits, err);
+        clt_status status = clt_session_pass(s, count, false, s->logits, err);
         if (status != CLT_OK) return status;
         if (!report_progress(s, done + count)) return cancelled(err);
     }
@@ -226,10 +226,6 @@ static clt_status settle_failure(culet_session *s, clt_status status) {
         clt_spans_cut(&s->spans, s->n);
     }
     return status;
-}
-
-void clt_session_append(culet_session *s, int32_t id) {
-    s->ids[s->n++] = id;
 }
 
 static clt_status check_ids(const culet_session *s, const int32_t *ids, size_t n, size_t before, clt_err *err) {
@@ -326,8 +322,19 @@ culet_status culet_session_rewind(culet_session *s, size_t n, culet_error *err) 
 
 typedef bool (*row_fn)(void *user, size_t row, const float *logits);
 
-/* Room for the logits of one pass, kept from call to call: clearing the pages anew takes as long as a few rows. A picture
- * that passes whole needs as many rows as it has. */
+/* Room for the logits of n rows, kept from call to call: clearing the pages anew takes as long as a few rows. */
+clt_status clt_session_reserve_rows(culet_session *s, size_t n, clt_err *err) {
+    size_t row_bytes = (size_t)s->engine->info.vocab * sizeof(float);
+    if (n <= s->every_rows) return CLT_OK;
+    float *logits = clt_pages_alloc(n * row_bytes);
+    if (!logits) return clt_fail_memory(err, "logits", n * row_bytes);
+    if (s->every) clt_pages_free(s->every, s->every_rows * row_bytes);
+    s->every = logits;
+    s->every_rows = n;
+    return CLT_OK;
+}
+
+/* For n tokens, pass by pass. A picture that passes whole needs as many rows as it has. */
 static clt_status reserve_rows(culet_session *s, size_t n, const clt_spans *spans, clt_err *err) {
     size_t row_bytes = (size_t)s->engine->info.vocab * sizeof(float), rows = LOGITS_BYTES / row_bytes;
     if (rows > (size_t)s->chunk) rows = (size_t)s->chunk;
@@ -335,13 +342,7 @@ static clt_status reserve_rows(culet_session *s, size_t n, const clt_spans *span
     if (rows == 0) rows = 1;
     for (size_t i = 0; i < spans->n; i++)
         if (is_block(s, &spans->item[i]) && spans->item[i].n > rows) rows = spans->item[i].n;
-    if (rows <= s->every_rows) return CLT_OK;
-    float *logits = clt_pages_alloc(rows * row_bytes);
-    if (!logits) return clt_fail_memory(err, "logits", rows * row_bytes);
-    clt_pages_free(s->every, s->every_rows * row_bytes);
-    s->every = logits;
-    s->every_rows = rows;
-    return CLT_OK;
+    return clt_session_reserve_rows(s, rows, err);
 }
 
 /* Evaluates all that waits, behind which nothing has logits yet. */
@@ -351,7 +352,7 @@ static clt_status every_row(culet_session *s, row_fn fn, void *user, clt_err *er
     while ((done = (size_t)clt_kv_length(s->kv)) < s->n) {
         size_t count = pass_length(s, s->every_rows < (size_t)s->chunk ? s->every_rows : (size_t)s->chunk);
         if (atomic_load(&s->cancelled)) return cancelled(err);
-        clt_status status = pass(s, count, true, logits, err);
+        clt_status status = clt_session_pass(s, count, true, logits, err);
         if (status != CLT_OK) return status;
         for (size_t i = 0; fn && i < count; i++)
             if (!fn(user, done - first + i, logits + i * vocab)) return cancelled(err);

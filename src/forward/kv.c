@@ -130,11 +130,26 @@ uint64_t clt_kv_export_bytes(const clt_kv *kv) { return kv->length ? export_byte
 
 static uint8_t *layer_chunk(const clt_kv *kv, int l, int chunk) { return chunk_data(&kv->layer[l], chunk, 0); }
 
+/* Slots behind the end hold what was cut off or what a ring held before: nobody reads them, and nobody shall find them. */
+static void clear_tail(const clt_kv *kv, const clt_kv_layer *kl, uint8_t *chunk) {
+    static const float zeros[CLT_MAX_HEAD_DIM];
+    const clt_kernels *k = clt_kernels_get(CLT_CPU_SCALAR);
+    int first = kv->length % CHUNK;
+    for (int h = 0; first && h < kl->kv_heads; h++, chunk += kl->k_bytes + kl->v_bytes)
+        for (int slot = first; slot < CHUNK; slot++)
+            k->kv_store(kv->types, kl->head_dim, chunk, chunk + kl->k_bytes, slot, zeros, zeros);
+}
+
 void clt_kv_export(const clt_kv *kv, uint8_t *dst) {
     for (int l = 0; kv->length && l < kv->model->config.layers; l++) {
-        size_t n = chunk_row_bytes(&kv->layer[l]);
-        for (int c = first_chunk(kv, l, kv->length); kv->layer[l].data && c < chunks_for(kv->length); c++, dst += n)
+        const clt_kv_layer *kl = &kv->layer[l];
+        size_t n = chunk_row_bytes(kl);
+        int end = chunks_for(kv->length);
+        if (!kl->data) continue;
+        for (int c = first_chunk(kv, l, kv->length); c < end; c++, dst += n) {
             memcpy(dst, layer_chunk(kv, l, c), n);
+            if (c == end - 1) clear_tail(kv, kl, dst);
+        }
     }
 }
 

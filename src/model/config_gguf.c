@@ -97,10 +97,10 @@ static void check_length(reader *r, const char *suffix, int found, int expected,
 
 static void read_layers(reader *r) {
     clt_config *c = &r->m->config;
-    int dim_full = integer(r, "attention.key_length", 2, 4096, -1),
-        dim_value = integer(r, "attention.value_length", 2, 4096, dim_full);
-    int dim_sliding = integer(r, "attention.key_length_swa", 2, 4096, dim_full);
-    int value_sliding = integer(r, "attention.value_length_swa", 2, 4096, dim_sliding);
+    int dim_full = integer(r, "attention.key_length", 2, CLT_MAX_HEAD_DIM, -1),
+        dim_value = integer(r, "attention.value_length", 2, CLT_MAX_HEAD_DIM, dim_full);
+    int dim_sliding = integer(r, "attention.key_length_swa", 2, CLT_MAX_HEAD_DIM, dim_full);
+    int value_sliding = integer(r, "attention.value_length_swa", 2, CLT_MAX_HEAD_DIM, dim_sliding);
     check_length(r, "attention.value_length", dim_value, dim_full, "the length of the keys");
     check_length(r, "attention.value_length_swa", value_sliding, dim_sliding, "the length of the keys");
     if (c->family == CLT_GEMMA3) check_length(r, "attention.key_length_swa", dim_sliding, dim_full, "as in full layers");
@@ -192,7 +192,7 @@ static void read_gemma4(reader *r) {
     c->experts = integer(r, "expert_count", 0, CLT_MAX_EXPERTS, 0);
     c->experts_used = integer(r, "expert_used_count", 0, CLT_MAX_EXPERTS, 0);
     c->expert_ffn = integer(r, "expert_feed_forward_length", 0, CLT_MAX_WIDTH, 0);
-    read_rope_pairs(r, integer(r, "attention.key_length", 2, 4096, -1));
+    read_rope_pairs(r, integer(r, "attention.key_length", 2, CLT_MAX_HEAD_DIM, -1));
     int n_shared = integer(r, "attention.shared_kv_layers", 0, CLT_MAX_LAYERS, 0);
     read_scaling(r);
     if (r->st == CLT_OK) r->st = clt_config_share_kv(r->m, n_shared, r->err);

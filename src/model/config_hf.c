@@ -122,7 +122,7 @@ static void override_layer(reader *r, clt_layer_config *lc, const clt_json *item
     reader one = *r;
     size_t n = 0;
     one.text = item;
-    lc->head_dim = (int)integer(&one, known[0], 2, 4096, lc->head_dim);
+    lc->head_dim = (int)integer(&one, known[0], 2, CLT_MAX_HEAD_DIM, lc->head_dim);
     lc->kv_heads = (int)integer(&one, known[1], 1, 65536, lc->kv_heads);
     lc->ffn = (int)integer(&one, known[2], 1, CLT_MAX_WIDTH, lc->ffn);
     r->st = one.st;
@@ -171,7 +171,7 @@ static void read_gemma4(reader *r) {
     int heads = (int)integer(r, "num_attention_heads", 1, 65536, -1),
         kv = (int)integer(r, "num_key_value_heads", 1, 65536, -1);
     int kv_full = (int)integer(r, "num_global_key_value_heads", 1, 65536, kv);
-    int dim = (int)integer(r, "head_dim", 2, 4096, -1), dim_full = (int)integer(r, "global_head_dim", 2, 4096, 512);
+    int dim = (int)integer(r, "head_dim", 2, CLT_MAX_HEAD_DIM, -1), dim_full = (int)integer(r, "global_head_dim", 2, CLT_MAX_HEAD_DIM, 512);
     int ffn = (int)integer(r, "intermediate_size", 1, CLT_MAX_WIDTH / 2, -1);
     int n_shared = (int)integer(r, "num_kv_shared_layers", 0, CLT_MAX_LAYERS, 0);
     bool wide = clt_json_is_true(clt_json_get(r->text, "use_double_wide_mlp"));
@@ -205,7 +205,7 @@ static void read_gemma3(reader *r) {
     if (r->st != CLT_OK) return;
     int heads = (int)integer(r, "num_attention_heads", 1, 65536, 8),
         kv = (int)integer(r, "num_key_value_heads", 1, 65536, 4);
-    int dim = (int)integer(r, "head_dim", 2, 4096, 256), ffn = (int)integer(r, "intermediate_size", 1, CLT_MAX_WIDTH, -1);
+    int dim = (int)integer(r, "head_dim", 2, CLT_MAX_HEAD_DIM, 256), ffn = (int)integer(r, "intermediate_size", 1, CLT_MAX_WIDTH, -1);
     for (int l = 0; l < c->layers; l++) {
         clt_layer_config *lc = &c->layer[l];
         lc->heads = heads, lc->kv_heads = kv, lc->head_dim = dim, lc->ffn = ffn;

@@ -9,6 +9,8 @@
 #include "base/mem.h"
 #include "file/file.h"
 
+enum { CLT_MAX_HEAD_DIM = 4096 };
+
 typedef enum clt_family { CLT_GEMMA3, CLT_GEMMA4 } clt_family;
 
 /* What one layer is made of. */
