@@ -1,4 +1,4 @@
-/* culet caption: a caption for every picture of files, a folder, a video or a camera; a transcript for every clip of a sound.
+/* culet caption: a caption for each picture of files, a folder, a video or a camera; a transcript for each clip of a sound.
  *
  * The picture stands before the text: all that comes before it (the system text, the beginning of the turn) is evaluated
  * once, and from the second picture on only its span and what follows it. */
@@ -113,8 +113,8 @@ static int open_capture(caption *c) {
         status = cli_capture_files(c->files.items, c->files.n, &c->capture, &err);
         break;
     case SOUNDS:
-        status = cli_capture_sounds(c->files.items, c->files.n, culet_engine_info(c->engine)->audio_limit_seconds, &c->capture,
-                                    &err);
+        status = cli_capture_sounds(c->files.items, c->files.n, culet_engine_info(c->engine)->audio_limit_seconds,
+                                    &c->capture, &err);
         break;
     case FOLDER:
         status = cli_capture_folder(c->args->dir, &c->capture, &err);
@@ -406,7 +406,7 @@ static int sum_up(const caption *c) {
     if (c->args->out_file) {
         cli_note("%zu captions written to %s, %zu were there", c->done, c->args->out_file, c->known);
     }
-    return c->failed ? cli_failf(CLT_E_FAILED, "caption: %zu of %zu files have no caption", c->failed, c->seen) : 0;
+    return c->failed ? cli_failf(CLT_E_FAILED, "caption: %zu of %zu have no caption", c->failed, c->seen) : 0;
 }
 
 static int run_loop(caption *c) {

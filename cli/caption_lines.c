@@ -12,7 +12,8 @@
 
 static const uint64_t largest_bytes = 4ull << 30;
 
-static clt_status read_line(const char *path, size_t number, const char *line, size_t len, cli_digests *known, clt_err *err) {
+static clt_status read_line(const char *path, size_t number, const char *line, size_t len, cli_digests *known,
+                            clt_err *err) {
     clt_json *doc = NULL;
     clt_err ignored;
     clt_err_clear(&ignored);

@@ -104,8 +104,8 @@ static clt_status choose_format(camera *c, clt_err *err) {
     }
     const struct v4l2_pix_format *p = &f.fmt.pix;
     if (p->width < 2 || p->height < 1 || p->width > MOST_SIDE || p->height > MOST_SIDE || (!c->jpeg && p->width % 2)) {
-        return clt_fail(err, CLT_E_FAILED, "%s: the camera gives %u x %u pixels, expected up to %d a side", c->path, p->width,
-                        p->height, (int)MOST_SIDE);
+        return clt_fail(err, CLT_E_FAILED, "%s: the camera gives %u x %u pixels, expected up to %d a side", c->path,
+                        p->width, p->height, (int)MOST_SIDE);
     }
     c->width = (int)p->width;
     c->height = (int)p->height;

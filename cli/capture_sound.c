@@ -28,8 +28,8 @@ static void sounds_close(cli_capture *base) {
     clt_free(s);
 }
 
-/* Where the clip that begins at `from` ends: at once if the rest is short enough, else in the middle of the quietest 20 ms of
- * its last third. */
+/* Where the clip that begins at `from` ends: with the file if the rest is short enough, else in the middle of the quietest
+ * 20 ms of its last third. */
 static size_t clip_end(const sounds *s) {
     size_t most = (size_t)(s->limit * RATE), rest = s->n_samples - s->from;
     if (rest <= most) {
@@ -62,8 +62,8 @@ static clt_status open_next(sounds *s, clt_err *err) {
         return CLT_OK;
     }
     s->at++;
-    clt_fail(err, status == CULET_UNSUPPORTED ? CLT_E_UNSUPPORTED : status == CULET_MEMORY ? CLT_E_MEMORY : CLT_E_FAILED, "%s",
-             failure.text);
+    clt_status code = status == CULET_UNSUPPORTED ? CLT_E_UNSUPPORTED : status == CULET_MEMORY ? CLT_E_MEMORY : CLT_E_FAILED;
+    clt_fail(err, code, "%s", failure.text);
     memcpy(err->hint, failure.hint, sizeof(err->hint));
     return err->code;
 }
