@@ -21,25 +21,30 @@ clt_status clt_session_try(culet_session *s, const int32_t *draft, size_t n, clt
     return status;
 }
 
+/* Of the token at position `at`, which the last pass evaluated. */
+static const float *row_of(const culet_session *s, size_t at) {
+    return s->every + (at - s->ahead_from) * (size_t)s->engine->info.vocab;
+}
+
 const float *clt_session_current(const culet_session *s) {
-    if (s->ahead) return s->every + (s->n - 1 - s->ahead_from) * (size_t)s->engine->info.vocab;
+    if (s->ahead) return row_of(s, s->n - 1);
     return s->has_logits && (size_t)clt_kv_length(s->kv) == s->n ? s->logits : NULL;
 }
 
-static void drop(culet_session *s, size_t length) {
+/* Leaves the cache as it is after `length` tokens, with the logits of the last of them. */
+static void settle(culet_session *s, size_t length) {
+    memcpy(s->logits, row_of(s, length - 1), (size_t)s->engine->info.vocab * sizeof *s->logits);
+    s->has_logits = true;
     s->ahead = 0;
     if ((size_t)clt_kv_length(s->kv) > length) clt_kv_rewind(s->kv, (int)length);
 }
 
 void clt_session_append(culet_session *s, int32_t id) {
     bool drafted = s->ahead && s->n < s->ahead_from + s->ahead && s->ids[s->n] == id;
-    if (s->ahead && !drafted) drop(s, s->n);
+    if (s->ahead && !drafted) settle(s, s->n);
     s->ids[s->n++] = id;
 }
 
 void clt_session_end_ahead(culet_session *s, bool keep) {
-    if (!s->ahead) return;
-    if (keep) memcpy(s->logits, clt_session_current(s), (size_t)s->engine->info.vocab * sizeof *s->logits);
-    drop(s, keep ? s->n : s->n - 1);
-    s->has_logits = keep;
+    if (s->ahead) settle(s, keep ? s->n : s->n - 1);
 }

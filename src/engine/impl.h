@@ -124,8 +124,7 @@ size_t clt_session_ahead_room(const culet_session *s);
 clt_status clt_session_try(culet_session *s, const int32_t *draft, size_t n, clt_err *err);
 /* The logits of the last token, wherever they lie; NULL: it waits for evaluation. */
 const float *clt_session_current(const culet_session *s);
-/* The logits of the last token, if drafts left them, become the session's own; all drafts are dropped. Without drafts nothing
- * happens. keep: false where a session without drafts would not have evaluated the last token. */
+/* Drops all drafts: the session is what it would be without them. keep: false where it would not have evaluated the last token. */
 void clt_session_end_ahead(culet_session *s, bool keep);
 /* session.c, for ahead.c: one pass over the `count` tokens behind those evaluated, of which `drafts` are no part of the
  * timeline; every: logits of all rows go to `logits`, else those of the timeline's last token. */
