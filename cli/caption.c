@@ -40,6 +40,7 @@ typedef struct caption {
     culet_sampling sampling;
     int32_t *bias_ids;
     float *bias_values;
+    clt_ids prediction;      /* --predict-file, or the caption of the frame before: what changes little is told alike */
     cli_lines_file lines;    /* of --out */
     size_t seen, done, failed, known;
     double last_end_ms;
@@ -227,6 +228,8 @@ static void make_line(const caption *c, const cli_ready *r, const culet_reply *r
     put_int(&w, "cache_n", t->cache_n);
     put_int(&w, "prompt_n", t->prompt_n);
     put_int(&w, "predicted_n", t->predicted_n);
+    put_int(&w, "draft_n", t->draft_n);
+    put_int(&w, "draft_n_accepted", t->draft_n_accepted);
     put_ms(&w, "capture_ms", r->shot.ms);
     put_ms(&w, "encode_ms", r->encode_ms);
     put_ms(&w, "wait_ms", k->wait);
@@ -306,7 +309,20 @@ static culet_generate_params params_of(caption *c, const cli_media *media, const
         .on_delta = on_delta,
     };
     cli_bound_apply(&c->bound, c->args, &p);
+    cli_speculation(c->args, &c->prediction, &p);
     return p;
+}
+
+static int finish(caption *c, const cli_ready *r, const culet_reply *reply, const cycle *k) {
+    cli_timings timings;
+    int code = write_caption(c, r, reply, k);
+    cli_timings_read(c->args, c->engine, c->session, reply, r->shot.ms + r->encode_ms, &timings);
+    cli_timings_print(&timings, c->args->stats);
+    if (!c->args->predict_file && (c->from == VIDEO || c->from == CAMERA)) {
+        c->prediction.len = 0;
+        clt_ids_append(&c->prediction, reply->ids, reply->n_ids);
+    }
+    return code || !c->prediction.failed ? code : cli_failf(CLT_E_MEMORY, "caption: out of memory");
 }
 
 static int generate(caption *c, cli_ready *r, double wait_ms) {
@@ -327,10 +343,7 @@ static int generate(caption *c, cli_ready *r, double wait_ms) {
             double now = clt_now_ms();
             cycle k = {.wait = wait_ms, .all = now - c->last_end_ms};
             c->last_end_ms = now;
-            code = write_caption(c, r, &reply, &k);
-            cli_timings timings;
-            cli_timings_read(c->args, c->engine, c->session, &reply, r->shot.ms + r->encode_ms, &timings);
-            cli_timings_print(&timings, c->args->stats);
+            code = finish(c, r, &reply, &k);
         }
     }
     culet_reply_free(&reply);
@@ -449,6 +462,9 @@ static int prepare(caption *c) {
         code = read_prompt(c);
     }
     if (!code) {
+        code = cli_read_prediction(a, c->engine, &c->prediction);
+    }
+    if (!code) {
         code = cli_sampling(a, culet_engine_info(c->engine), &c->sampling, &c->bias_ids, &c->bias_values);
     }
     return code;
@@ -466,6 +482,7 @@ int cli_caption(const cli_args *args) {
     cli_bound_free(&c.bound);
     culet_engine_close(c.engine);
     clt_ids_free(&c.prompt);
+    clt_ids_free(&c.prediction);
     clt_free(c.bias_ids);
     clt_free(c.bias_values);
     clt_free(c.files.items);

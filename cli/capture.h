@@ -37,7 +37,7 @@ void cli_capture_close(cli_capture *c); /* NULL is fine */
 
 /* Files in the order given. Paths are copied. */
 clt_status cli_capture_files(const char *const *paths, size_t n, cli_capture **out, clt_err *err);
-/* Pictures below a folder, told by the ends of their names, in the order of their names. Links to folders are passed over. */
+/* Pictures below a folder, told by the ends of their names, in the order of these. Links to folders are passed over. */
 clt_status cli_capture_folder(const char *path, cli_capture **out, clt_err *err);
 /* A video file, a frame every so many seconds. */
 clt_status cli_capture_video(const char *path, double every, cli_capture **out, clt_err *err);
