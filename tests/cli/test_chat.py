@@ -75,8 +75,8 @@ def test_commands(culet, chat_model):
                                  "/set nothing 1", "/set top_p 2", "/imgae x", "/image x", "/audio x", "/save", "/load", "/bye"])
     assert r.code == 0 and r.out == b""
     for words in ("/save   FILE", "no reply yet", "there is no reply", "thinking is on", "neither on nor off", "temp is 0",
-                  "'x' is not a finite number", "'nothing' is not a setting", "did you mean /image", "pictures are not in this version",
-                  "sound is not in this version", "needs a file name"):
+                  "'x' is not a finite number", "'nothing' is not a setting", "did you mean /image", "x: No such file",
+                  "cannot hear", "needs a file name"):
         assert words in r.err, (words, r.err)
 
 

@@ -31,7 +31,7 @@ def test_greedy_goldens(culet, golden, models, model, case):
     assert r["prompt_ids"] == want["prompt_ids"]
 
 
-@pytest.mark.parametrize("extra", [["-t", 1], ["-t", 3], ["-ub", 1], ["-ub", 7], ["-b", 3], ["-c", 400], ["--spec", "off"],
+@pytest.mark.parametrize("extra", [["-t", 1], ["-t", 3], ["-ub", 1], ["-ub", 7], ["-b", 3], ["-c", 400], ["--spec", "off"], ["--spec", "lookup"], ["--spec", "lookup", "--spec-draft-n-max", 32],
                                    ["-ub", 32, "-t", 2]])
 def test_bytes_do_not_depend_on_how(culet, golden, models, extra):
     prompt = golden("models", "tiny-e2b", "golden.json")["text"]["long"]["prompt_ids"]
@@ -254,3 +254,17 @@ def test_a_context_beyond_the_limit_is_the_limit(culet, models):
     r = culet("run", "-m", models / "tiny-gemma3", "--ids", "2,5,9", "-n", 4, "-c", 99999999, "--temp", 0)
     assert r.code == 0 and b"32768" in r.err.encode() and r.out == culet(
         "run", "-m", models / "tiny-gemma3", "--ids", "2,5,9", "-n", 4, "--temp", 0).out
+
+
+def test_speculation_is_compared(culet, chat_model, tmp_path):
+    """Both replies and both digests; a prediction that comes true is drafted and right."""
+    args = ["run", "-m", chat_model, "-p", "Hello", "-n", "60", "--ignore-eos", "-s", "3"]
+    off = culet(*args, "--spec", "off")
+    (tmp_path / "expected").write_bytes(off.out)
+    for extra in ([], ["--spec", "lookup"], ["--predict-file", tmp_path / "expected", "--spec", "lookup", "--spec-draft-n-max", "8"]):
+        r = culet(*args, *extra, "--verify-spec")
+        first, second = (line for line in r.err.splitlines() if line.startswith("spec "))
+        assert r.code == 0 and r.out == off.out and first.split()[2] == second.split()[2], r.err
+    counts = culet(*args, "--predict-file", tmp_path / "expected", "--spec", "lookup", "--spec-draft-n-max", "8", "--json").json()["timings"]
+    assert 0 < counts["draft_n_accepted"] <= counts["draft_n"] and counts["spec_type"] == "lookup"
+    assert culet(*args, "--predict-file", "/nowhere").code == 1

@@ -96,7 +96,6 @@ def test_logit_bias_forms(culet, value):
 
 
 @pytest.mark.parametrize("flag", [["-md", "x"],
-                                  ["--verify-spec"], ["--spec", "lookup"],
                                   ["-ctk", "q4_0"], ["--reasoning-budget", "5"], ["-md", "x", "--spec", "mtp"], ["--profile"]])
 def test_absent_features(culet, flag):
     r = culet("run", *flag, "-p", "x")
