@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "media/picture_impl.h"
 
-enum { TAG_ORIENTATION = 0x0112, TYPE_SHORT = 3, ENTRY_BYTES = 12 };
+enum { TAG_ORIENTATION = 0x0112, TYPE_SHORT = 3, ENTRY_BYTES = 12, TILE = 32 };
 
 typedef struct tiff { const uint8_t *data; size_t n; int big_endian; } tiff;
 
@@ -34,19 +34,24 @@ int clt_exif_orientation(const uint8_t *data, size_t n) {
 clt_status clt_exif_apply(clt_picture *p, int orientation, clt_err *err) {
     if (orientation < 2 || orientation > 8) return CLT_OK;
     bool swap = orientation >= 5;                                                  /* rows become columns */
-    bool flip_x = orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8; /* of the source */
+    bool flip_x = orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8; /* of the stored one */
     bool flip_y = orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
     int width = swap ? p->height : p->width, height = swap ? p->width : p->height;
-    uint8_t *turned = clt_alloc((size_t)width * (size_t)height * 3), *to = turned;
-    if (!turned) return clt_fail_memory(err, "a turned picture", (size_t)width * (size_t)height * 3);
-    for (int y = 0; y < height; y++)
-        for (int x = 0; x < width; x++, to += 3) {
-            int sx = swap ? y : x, sy = swap ? x : y;
-            if (flip_x) sx = p->width - 1 - sx;
-            if (flip_y) sy = p->height - 1 - sy;
-            const uint8_t *from = p->rgb + ((size_t)sy * (size_t)p->width + (size_t)sx) * 3;
-            to[0] = from[0], to[1] = from[1], to[2] = from[2];
-        }
+    size_t bytes = (size_t)width * (size_t)height * 3;
+    uint8_t *turned = clt_alloc(bytes);
+    if (!turned) return clt_fail_memory(err, "a turned picture", bytes);
+    ptrdiff_t stride = (ptrdiff_t)p->width * 3, along_x = flip_x ? -3 : 3, along_y = flip_y ? -stride : stride;
+    ptrdiff_t right = swap ? along_y : along_x, down = swap ? along_x : along_y;
+    const uint8_t *corner = p->rgb + (flip_x ? stride - 3 : 0) + (flip_y ? stride * (p->height - 1) : 0);
+    /* In tiles, so that columns of the stored picture are read from the cache. */
+    for (int y0 = 0; y0 < height; y0 += TILE)
+        for (int x0 = 0; x0 < width; x0 += TILE)
+            for (int y = y0; y < height && y < y0 + TILE; y++) {
+                int n = width - x0 < TILE ? width - x0 : TILE;
+                uint8_t *to = turned + ((ptrdiff_t)y * width + x0) * 3;
+                const uint8_t *from = corner + x0 * right + y * down;
+                for (int x = 0; x < n; x++, to += 3, from += right) to[0] = from[0], to[1] = from[1], to[2] = from[2];
+            }
     clt_free(p->rgb);
     *p = (clt_picture){width, height, turned};
     return CLT_OK;

@@ -28,6 +28,7 @@ typedef struct decoder {
     clt_status status; /* of what is not the library's failure */
     clt_err *err;
     int orientation;
+    bool alpha;
 } decoder;
 
 static void on_error(png_structp png, png_const_charp text) {
@@ -47,12 +48,11 @@ static void on_read(png_structp png, png_bytep to, size_t n) {
     d->at += n;
 }
 
-/* Everything to 8-bit RGB with alpha. */
+/* Everything to 8-bit RGB, with alpha where the file has any, or one colour that is transparent. */
 static void set_transforms(decoder *d) {
     png_set_expand(d->png);
     png_set_strip_16(d->png);
     png_set_gray_to_rgb(d->png);
-    png_set_add_alpha(d->png, 255, PNG_FILLER_AFTER);
     png_set_interlace_handling(d->png);
     png_read_update_info(d->png, d->info);
 }
@@ -69,15 +69,17 @@ static void decode(decoder *d) {
     d->status = clt_picture_check_size(d->s, width, height, d->err);
     if (d->status != CLT_OK) return;
     set_transforms(d);
-    if (png_get_rowbytes(d->png, d->info) != (size_t)width * 4) png_error(d->png, "rows of an unknown form");
-    size_t bytes = (size_t)width * (size_t)height * 4;
+    size_t channels = png_get_channels(d->png, d->info), stride = (size_t)width * channels, bytes = stride * (size_t)height;
+    if ((channels != 3 && channels != 4) || png_get_rowbytes(d->png, d->info) != stride)
+        png_error(d->png, "rows of an unknown form");
+    d->alpha = channels == 4;
     *d->out = (clt_picture){(int)width, (int)height, clt_alloc(bytes)};
     d->row = clt_calloc((size_t)height, sizeof *d->row);
     if (!d->out->rgb || !d->row) {
         d->status = clt_fail_memory(d->err, d->s->name, bytes);
         return;
     }
-    for (int64_t y = 0; y < height; y++) d->row[y] = d->out->rgb + (size_t)y * (size_t)width * 4;
+    for (int64_t y = 0; y < height; y++) d->row[y] = d->out->rgb + (size_t)y * stride;
     png_read_image(d->png, d->row);
     png_read_end(d->png, d->info);
     read_orientation(d);
@@ -101,7 +103,7 @@ clt_status clt_png_decode(const clt_picture_source *s, clt_picture *out, int *or
     clt_free(d.row);
     if (d.why[0] && d.status == CLT_OK) d.status = clt_picture_damaged(s, d.why, err);
     if (d.status == CLT_OK) {
-        clt_picture_flatten(out->rgb, (size_t)out->width * (size_t)out->height);
+        if (d.alpha) clt_picture_flatten(out->rgb, (size_t)out->width * (size_t)out->height);
         *orientation = d.orientation;
     }
     return d.status;

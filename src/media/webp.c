@@ -63,14 +63,16 @@ clt_status clt_webp_decode(const clt_picture_source *s, clt_picture *out, int *o
         return clt_picture_damaged(s, "its header cannot be read", err);
     clt_status st = clt_picture_check_size(s, f.width, f.height, err);
     if (st != CLT_OK) return st;
-    size_t pixels = (size_t)f.width * (size_t)f.height, bytes = pixels * 4;
+    bool alpha = f.has_alpha || f.has_animation;
+    int stride = f.width * (alpha ? 4 : 3); /* at most 16383 pixels */
+    size_t bytes = (size_t)stride * (size_t)f.height;
     *out = (clt_picture){f.width, f.height, clt_alloc(bytes)};
     if (!out->rgb) return clt_fail_memory(err, s->name, bytes);
     if (f.has_animation) st = first_frame(s, out->rgb, bytes, err);
-    else if (!WebPDecodeRGBAInto(s->data, s->n, out->rgb, bytes, f.width * 4))
+    else if (!(alpha ? WebPDecodeRGBAInto : WebPDecodeRGBInto)(s->data, s->n, out->rgb, bytes, stride))
         st = clt_picture_damaged(s, "its data is cut off or wrong", err);
     if (st != CLT_OK) return st;
-    clt_picture_flatten(out->rgb, pixels);
+    if (alpha) clt_picture_flatten(out->rgb, (size_t)f.width * (size_t)f.height);
     *orientation = find_orientation(s);
     return CLT_OK;
 }
