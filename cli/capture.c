@@ -55,9 +55,9 @@ static clt_status files_next(cli_capture *c, cli_shot *out, bool *end, const ato
     if (!out->name) {
         return clt_fail_memory(err, path, strlen(path));
     }
-    clt_status status = clt_read_file(path, MOST_FILE_BYTES, &out->bytes, err);
+    clt_status status = clt_read_regular(path, MOST_FILE_BYTES, &out->bytes, err);
     out->ms = clt_now_ms() - begin;
-    return status == CLT_E_FILE ? err->code = CLT_E_FAILED : status; /* CLT_E_FILE means a model's file */
+    return status;
 }
 
 static clt_status files_create(files **out, clt_err *err) {
@@ -194,8 +194,7 @@ static clt_status movie_next(cli_capture *c, cli_shot *out, bool *end, const ato
     movie *m = (movie *)c;
     cli_frame frame = {0};
     double begin = clt_now_ms();
-    (void)stop;
-    clt_status status = cli_video_next(m->video, &frame, err);
+    clt_status status = cli_video_next(m->video, &frame, stop, err);
     *end = !status && !frame.rgb;
     if (status || *end) {
         return status;

@@ -39,7 +39,7 @@ static int read_frames(culet_engine *e, cli_video *video, const char *path, int 
     int code = 0;
     clt_err_clear(&err);
     while (!code && f->n < VIDEO_FRAMES) {
-        if (cli_video_next(video, &frame, &err)) {
+        if (cli_video_next(video, &frame, NULL, &err)) {
             return cli_fail(&err);
         }
         if (!frame.rgb) {

@@ -14,7 +14,7 @@
 #include "child.h"
 #include "signals.h"
 
-enum { MAX_SIDE = 65500, MAX_PIXELS = 128 * 1000 * 1000, MAX_LINE = 4096, MAX_SAMPLES = 1000, HEADER_BYTES = 32 };
+enum { MAX_SIDE = 65500, MAX_PIXELS = 128 * 1000 * 1000, MAX_LINE = 4096, MAX_SAMPLES = 1000, HEADER_BYTES = 32, LOOK_MS = 100 };
 #define COUNT_LIMIT_MS (600 * 1000.0)
 
 struct cli_video {
@@ -26,6 +26,7 @@ struct cli_video {
     clt_buf times;           /* doubles: of all frames so far */
     size_t frames;           /* handed out */
     bool err_open;
+    const atomic_bool *stop; /* of the call that runs */
 };
 
 /* ---- what ffmpeg is asked ---- */
@@ -113,13 +114,19 @@ static void read_lines(cli_video *v) {
     }
 }
 
-/* n bytes of standard output, fewer at its end; standard error is read meanwhile. */
+static bool is_stopped(const cli_video *v) {
+    return v->stop && atomic_load(v->stop);
+}
+
+/* n bytes of standard output, fewer at its end or when it is to stop; standard error is read meanwhile. */
 static size_t read_bytes(cli_video *v, void *to, size_t n) {
     size_t done = 0;
-    while (done < n) {
+    while (done < n && !is_stopped(v)) {
         struct pollfd fds[2] = {{.fd = v->ffmpeg.out, .events = POLLIN},
                                 {.fd = v->err_open ? v->ffmpeg.err : -1, .events = POLLIN}};
-        if (poll(fds, 2, -1) < 0 && errno != EINTR) break;
+        int ready = poll(fds, 2, LOOK_MS);
+        if (ready < 0 && errno != EINTR) break;
+        if (ready <= 0) continue;
         if (fds[1].revents) read_lines(v);
         if (!fds[0].revents) continue;
         ssize_t got = read(v->ffmpeg.out, (char *)to + done, n - done);
@@ -256,11 +263,17 @@ static double seconds_of(const cli_video *v, size_t frame) {
     return isfinite(at - first) && at > first ? at - first : 0;
 }
 
-clt_status cli_video_next(cli_video *v, cli_frame *out, clt_err *err) {
+static clt_status stopped(const cli_video *v, clt_err *err) {
+    return clt_fail(err, CLT_E_CANCELLED, "%s: cancelled", v->path);
+}
+
+clt_status cli_video_next(cli_video *v, cli_frame *out, const atomic_bool *stop, clt_err *err) {
     size_t header, bytes;
     *out = (cli_frame){0};
+    v->stop = stop;
     if (v->ffmpeg.id <= 0) return at_end(v, err); /* it had ended before */
     if (!read_header(v, &out->width, &out->height, &header)) {
+        if (is_stopped(v)) return stopped(v, err);
         if (header == 0) return at_end(v, err);
         return ffmpeg_failed(v->path, "wrote something that is no frame", err);
     }
@@ -274,6 +287,7 @@ clt_status cli_video_next(cli_video *v, cli_frame *out, clt_err *err) {
     if (read_bytes(v, out->rgb, bytes) != bytes) {
         clt_free(out->rgb);
         *out = (cli_frame){0};
+        if (is_stopped(v)) return stopped(v, err);
         clt_status st = finish(v, err);
         return st != CLT_OK ? st : ffmpeg_failed(v->path, "its last frame is cut off", err);
     }

@@ -3,6 +3,7 @@
  * Sizes are checked before memory is taken; an ffmpeg that is missing, or fails midway, is an error with its last line. */
 #ifndef CLI_VIDEO_H
 #define CLI_VIDEO_H
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include "base/err.h"
@@ -19,8 +20,9 @@ typedef struct cli_video cli_video;
 clt_status cli_video_open(const char *path, double every, cli_video **out, clt_err *err);
 /* Frame floor(i * total / n) for each i below n, as Gemma is shown a video; all of them if there are no more than n. */
 clt_status cli_video_open_sampled(const char *path, int n, cli_video **out, clt_err *err);
-/* Waits for the next frame; out->rgb is NULL at the end. A video without any frame is an error. */
-clt_status cli_video_next(cli_video *v, cli_frame *out, clt_err *err);
+/* Waits for the next frame; out->rgb is NULL at the end. A video without any frame is an error. Gives up soon after *stop
+ * (may be NULL) becomes true: CLT_E_CANCELLED. */
+clt_status cli_video_next(cli_video *v, cli_frame *out, const atomic_bool *stop, clt_err *err);
 /* Also ends an ffmpeg that still runs. NULL is fine. */
 void cli_video_close(cli_video *v);
 

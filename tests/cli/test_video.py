@@ -1,5 +1,6 @@
 """Videos through ffmpeg: one that is missing, dies, or says something else; files that are no videos, or reach for others."""
 import os
+import pathlib
 import shutil
 import signal
 import subprocess
@@ -43,6 +44,13 @@ def watch(culet, models, clip, tmp_path):
         return culet("run", "-m", models / "tiny-dense", "--video", clip, *QUICK, "--json",
                      env={"PATH": f"{folder}:{os.environ['PATH']}"})
     return run
+
+
+def is_running(process):
+    try:
+        return pathlib.Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
 
 
 def one_line(r, code, *words):
@@ -123,26 +131,24 @@ def test_a_playlist_reaches_no_network(culet, models, tmp_path):
     assert r.code == 1 and "list.m3u8: ffmpeg: " in r.err
 
 
-def test_an_interrupt_ends_ffmpeg(spawn, models, clip, tmp_path, monkeypatch):
+@pytest.mark.parametrize("verb, model", [("run", "tiny-dense"), ("caption", "tiny-vision")])
+@pytest.mark.parametrize("before", ["", "frame 0;", "printf 'P6\\n64 48\\n255\\n';"])
+def test_an_interrupt_ends_ffmpeg(spawn, models, clip, tmp_path, monkeypatch, verb, model, before):
+    """Also one that hangs, before its first frame or within one."""
     fake = tmp_path / "ffmpeg"
-    fake.write_text(FAKE.format(script=f"echo $$ > {tmp_path}/id; sleep 100"))
+    fake.write_text(FAKE.format(script=f"echo $$ > {tmp_path}/id; {before} exec sleep 100"))
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    p = spawn("run", "-m", models / "tiny-dense", "--video", clip, *QUICK)
+    p = spawn(verb, "-m", models / model, "--video", clip, *QUICK)
     until = time.monotonic() + 60
     while not (tmp_path / "id").exists() or not (tmp_path / "id").read_text():
         assert time.monotonic() < until and p.poll() is None
         time.sleep(0.05)
+    time.sleep(0.3)
     p.send_signal(signal.SIGINT)
     assert p.wait(20) == 130
     p.communicate()
     child = int((tmp_path / "id").read_text())
-    while time.monotonic() < until:
-        try:
-            state = open(f"/proc/{child}/stat").read().split(")")[1].split()[0]
-        except FileNotFoundError:
-            return
-        if state == "Z":
-            return
+    while is_running(child):
+        assert time.monotonic() < until, "ffmpeg still runs"
         time.sleep(0.05)
-    pytest.fail("ffmpeg still runs")
