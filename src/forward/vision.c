@@ -45,7 +45,7 @@ static void gather_row(void *ctx, int row, int thread) {
     int side = s->side, patch = s->first + row, stride = s->r->width * 3;
     const uint8_t *rgb = s->r->rgb + (int64_t)(patch / w->columns) * side * stride + patch % w->columns * side * 3;
     float *y = s->y + (int64_t)row * side * side * 3;
-    bool planar = w->v->config->planar;
+    bool planar = w->v->planar;
     for (int line = 0; line < side; line++)
         for (int i = 0; i < side * 3; i++) {
             int at = planar ? i % 3 * side * side + line * side + i / 3 : line * side * 3 + i;

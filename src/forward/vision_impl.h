@@ -22,8 +22,10 @@ struct clt_vision {
     uint8_t *packed;
     size_t packed_bytes;
     clt_mat patch, projection;
+    bool planar;                                    /* columns of `patch` run channel, row, column */
     const float *std_bias, *std_scale;              /* [W] */
-    const float *patch_bias, *norm[3], *norm_bias[3]; /* unified */
+    const float *patch_bias;                        /* unified, as the norms */
+    float *norm[3], *norm_bias[3];
     float value[256];                               /* of a byte of a pixel */
     float *inv_freq;                                /* [Dh / 4] */
     clt_vision_net_layer *layer;

@@ -1,5 +1,7 @@
 /* A bound picture tower -> packed matrices, norms and tables. Matrices keep the type of the file and are packed as the text
  * model's are; the table of positions stays in the file, a picture reads the rows that it needs. */
+#include <string.h>
+#include "base/mem.h"
 #include "forward/vision_impl.h"
 
 /* Every matrix of the tower, in the order in which a picture meets them. */
@@ -50,6 +52,32 @@ static clt_status vectors(clt_vision *v, clt_err *err) {
     return st == CLT_OK ? CLT_OK : clt_fail_memory(err, "the picture tower's tables", 4 << 20);
 }
 
+/* ---- the order of the patch's columns ---- */
+
+/* n slices of `bytes`, that run channel, row, column: now row, column, channel. copy: room for all of them. */
+static void interleave(void *x, int64_t n, size_t bytes, uint8_t *copy) {
+    uint8_t *to = x;
+    memcpy(copy, x, (size_t)n * bytes);
+    for (int64_t i = 0; i < n; i++, to += bytes) memcpy(to, copy + (size_t)(i % 3 * (n / 3) + i / 3) * bytes, bytes);
+}
+
+/* Vision files and folders order the columns differently. One order for both: the same sums, so the same bits. In a panel of
+ * a float type a column is one slice; the columns of a quantised matrix share scales and stay where they are. */
+static clt_status order_columns(clt_vision *v, clt_err *err) {
+    const clt_mat *m = &v->patch;
+    v->planar = v->config->planar && clt_mat_wants_q8(m->type);
+    if (v->planar || !v->config->planar) return CLT_OK;
+    size_t room = m->panel_bytes > (size_t)m->cols * sizeof(float) ? m->panel_bytes : (size_t)m->cols * sizeof(float);
+    uint8_t *copy = clt_alloc(room), *panel = v->packed + (m->data - v->packed);
+    if (!copy) return clt_fail_memory(err, "the picture tower", room);
+    for (int64_t p = 0; p < clt_mat_panels(m); p++, panel += m->panel_bytes)
+        interleave(panel, m->cols, m->panel_bytes / (size_t)m->cols, copy);
+    if (v->norm[0]) interleave(v->norm[0], m->cols, sizeof(float), copy);
+    if (v->norm_bias[0]) interleave(v->norm_bias[0], m->cols, sizeof(float), copy);
+    clt_free(copy);
+    return CLT_OK;
+}
+
 /* Bytes become numbers from 0 to 1; the encoder sees them from -1 to 1. */
 static clt_status tables(clt_vision *v, clt_err *err) {
     const clt_vision_config *c = v->config;
@@ -75,6 +103,7 @@ clt_status clt_vision_create(const clt_vision_model *m, const clt_kernels *k, cl
     if (st == CLT_OK)
         st = clt_tower_pack(list, m, v, m->file, pool, &v->packed, &v->packed_bytes, "the picture tower", err);
     if (st == CLT_OK) st = vectors(v, err);
+    if (st == CLT_OK) st = order_columns(v, err);
     if (st == CLT_OK) st = tables(v, err);
     if (st == CLT_OK) *out = v;
     else clt_vision_free(v);

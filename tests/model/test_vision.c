@@ -284,7 +284,8 @@ static void test_keys(void **state) {
     BIND_REFUSED(renumbered("clip.vision.attention.head_count", 0), CLT_E_FILE, "head_count is 0, expected 1");
     BIND_REFUSED(renumbered("clip.vision.attention.head_count", 5), CLT_E_FILE, "head_count does not divide the width");
     BIND_REFUSED(renumbered("clip.vision.attention.head_count", 32), CLT_E_FILE, "head_count does not divide the width");
-    BIND_REFUSED(renumbered("clip.vision.attention.head_count", 8), CLT_E_FILE, "wrong tensors", "v.blk.0.attn_q_norm.weight");
+    BIND_REFUSED(renumbered("clip.vision.attention.head_count", 8), CLT_E_FILE, "wrong tensors",
+                 "v.blk.0.attn_q_norm.weight");
     BIND_REFUSED(renumbered("clip.vision.embedding_length", 32), CLT_E_FILE, "wrong tensors", "v.blk.0.ln1.weight");
     BIND_REFUSED(renumbered("clip.vision.feed_forward_length", UINT32_MAX), CLT_E_FILE, "feed_forward_length is");
     BIND_REFUSED(renumbered("clip.vision.patch_size", 0), CLT_E_FILE, "clip.vision.patch_size is 0");
@@ -300,15 +301,18 @@ static void test_configurations(void **state) {
     assert_true(b.m.config.rope_theta == 250);
     close_bound(&b);
     BIND_REFUSED(configured(small_dir, "gelu_pytorch_tanh", "quick_gelu"), CLT_E_UNSUPPORTED, "gelu_pytorch_tanh");
-    BIND_REFUSED(configured(small_dir, "\"attention_bias\": false", "\"attention_bias\": true"), CLT_E_UNSUPPORTED, "biases");
+    BIND_REFUSED(configured(small_dir, "\"attention_bias\": false", "\"attention_bias\": true"), CLT_E_UNSUPPORTED,
+                 "biases");
     BIND_REFUSED(configured(small_dir, "\"num_key_value_heads\": 4", "\"num_key_value_heads\": 2"), CLT_E_UNSUPPORTED,
                  "shares keys");
     BIND_REFUSED(configured(small_dir, "\"hidden_size\": 64", "\"hidden_sizes\": 64"), CLT_E_FILE,
                  "vision_config.hidden_size is missing");
     BIND_REFUSED(configured(small_dir, "\"hidden_size\": 64", "\"hidden_size\": 64.5"), CLT_E_FILE, "not a whole number");
     BIND_REFUSED(configured(small_dir, "\"hidden_size\": 64", "\"hidden_size\": \"64\""), CLT_E_FILE, "is not a number");
-    BIND_REFUSED(configured(small_dir, "\"hidden_size\": 64", "\"hidden_size\": 1e300"), CLT_E_FILE, "hidden_size is 1e+300");
-    BIND_REFUSED(configured(small_dir, "\"num_attention_heads\": 4", "\"num_attention_heads\": 3"), CLT_E_UNSUPPORTED, "keys");
+    BIND_REFUSED(configured(small_dir, "\"hidden_size\": 64", "\"hidden_size\": 1e300"), CLT_E_FILE,
+                 "hidden_size is 1e+300");
+    BIND_REFUSED(configured(small_dir, "\"num_attention_heads\": 4", "\"num_attention_heads\": 3"), CLT_E_UNSUPPORTED,
+                 "keys");
     BIND_REFUSED(configured(small_dir, "\"head_dim\": 16", "\"head_dim\": 8"), CLT_E_FILE, "does not divide the width");
     BIND_REFUSED(configured(small_dir, "\"standardize\": false", "\"standardize\": true"), CLT_E_FILE, "missing tensors",
                  "vision_tower.std_bias", "vision_tower.std_scale");
@@ -350,10 +354,10 @@ static void test_memory_that_fails(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_both_forms_hold_the_same), cmocka_unit_test(test_unified), cmocka_unit_test(test_absent_bounds),
-        cmocka_unit_test(test_present), cmocka_unit_test(test_tensors_that_do_not_fit),
-        cmocka_unit_test(test_all_that_is_missing_is_named), cmocka_unit_test(test_other_widths), cmocka_unit_test(test_keys),
-        cmocka_unit_test(test_configurations), cmocka_unit_test(test_bounds_that_are_none),
+        cmocka_unit_test(test_both_forms_hold_the_same), cmocka_unit_test(test_unified),
+        cmocka_unit_test(test_absent_bounds), cmocka_unit_test(test_present), cmocka_unit_test(test_tensors_that_do_not_fit),
+        cmocka_unit_test(test_all_that_is_missing_is_named), cmocka_unit_test(test_other_widths),
+        cmocka_unit_test(test_keys), cmocka_unit_test(test_configurations), cmocka_unit_test(test_bounds_that_are_none),
         cmocka_unit_test(test_memory_that_fails)};
     return cmocka_run_group_tests(tests, files_setup, files_teardown);
 }
