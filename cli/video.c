@@ -14,7 +14,10 @@
 #include "child.h"
 #include "signals.h"
 
-enum { MAX_SIDE = 65500, MAX_PIXELS = 128 * 1000 * 1000, MAX_LINE = 4096, MAX_SAMPLES = 1000, HEADER_BYTES = 32, LOOK_MS = 100 };
+enum {
+    MAX_SIDE = 65500, MAX_PIXELS = 128 * 1000 * 1000, MAX_LINE = 4096, MAX_SAMPLES = 1000, HEADER_BYTES = 32,
+    LOOK_MS = 100 /* between looks at `stop` */
+};
 #define COUNT_LIMIT_MS (600 * 1000.0)
 
 struct cli_video {
