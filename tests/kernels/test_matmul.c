@@ -152,6 +152,15 @@ static void test_row_counts(void **state) {
     }
 }
 
+/* So many rows that a level may widen weights first, in stretches; the last stretch and the last panel are not full. */
+static void test_many_rows_of_floats(void **state) {
+    static const clt_type floats[] = {CLT_F32, CLT_F16, CLT_BF16};
+    (void)state;
+    for (size_t i = 0; i < sizeof floats / sizeof *floats; i++)
+        for (int64_t T = 46; T <= 62; T++)
+            check_matrix(floats[i], T % 2 ? 37 : 19, 1061, T, FILL_RANDOM);
+}
+
 static void test_long_rows(void **state) {
     (void)state;
     for (int i = 0; i < MATRIX_TYPES; i++)
@@ -196,7 +205,8 @@ static void test_pack_ranges(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shapes), cmocka_unit_test(test_row_counts), cmocka_unit_test(test_long_rows),
+        cmocka_unit_test(test_shapes), cmocka_unit_test(test_row_counts), cmocka_unit_test(test_many_rows_of_floats),
+        cmocka_unit_test(test_long_rows),
         cmocka_unit_test(test_extreme_codes), cmocka_unit_test(test_panel_bytes), cmocka_unit_test(test_pack_ranges),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
