@@ -253,7 +253,8 @@ static bool read_header(cli_video *v, int *width, int *height, size_t *bytes) {
         if (read_bytes(v, header + *bytes, 1) != 1) return false;
         lines += header[*bytes] == '\n';
     }
-    return lines == 3 && sscanf(header, "P6 %6d %6d 255%n", width, height, &end) == 2 && end > 0;
+    return lines == 3 && sscanf(header, "P6 %6d %6d 255%n", width, height, &end) == 2 && end > 0 &&
+           header[end] == '\n';
 }
 
 /* Time behind the first frame; never running backwards, whatever a file says. */

@@ -80,6 +80,7 @@ def test_no_ffmpeg(watch):
     ("printf 'P6\\n0 48\\n255\\n'", ["0 x 48 pixels"]),
     ("printf 'P6\\n-5 48\\n255\\n'", ["-5 x 48 pixels"]),
     ("printf 'P6\\n64 48\\n999\\n'", ["no frame"]),
+    ("printf 'P6\\n4 4\\n255x\\n'; head -c 48 /dev/zero", ["no frame"]),
     ("head -c 100000 /dev/zero", ["no frame"]),
     ("echo hello; echo; echo there", ["no frame"]),
 ])
