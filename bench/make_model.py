@@ -263,15 +263,18 @@ def words():
             yield "".join(letters)
 
 
+MEDIA = ["<|image>", "<|image|>", "<image|>", "<|audio>", "<|audio|>", "<audio|>", "<|video|>"]
+
+
 def tokenizer_entries():
-    """A vocabulary of the published size: five specials, two marks of a turn, the bytes, then words; merges that build them."""
+    """A vocabulary of the published size: five specials, two marks of a turn, the bytes, words, marks of media; merges of the words."""
     tokens = ["<pad>", "<eos>", "<bos>", "<unk>", "<mask>", "<|turn>", "<turn|>"] + [f"<0x{i:02X}>" for i in range(256)]
     kinds = [3] * 7 + [6] * 256
-    tokens += itertools.islice(words(), VOCABULARY - len(tokens))
-    kinds += [1] * (VOCABULARY - len(kinds))
+    tokens += itertools.islice(words(), VOCABULARY - len(tokens) - len(MEDIA))
+    kinds += [1] * (VOCABULARY - len(kinds) - len(MEDIA)) + [3] * len(MEDIA)
     merges = (f"{t[:cut]} {t[cut:]}" for t in tokens[263:] for cut in range(1, len(t)))
     yield entry("tokenizer.ggml.model", "str", "gemma4")
-    yield entry("tokenizer.ggml.tokens", "strs", tokens)
+    yield entry("tokenizer.ggml.tokens", "strs", tokens + MEDIA)
     yield entry("tokenizer.ggml.scores", "f32s", [-1000.0] * VOCABULARY)
     yield entry("tokenizer.ggml.token_type", "i32s", kinds)
     yield entry("tokenizer.ggml.merges", "strs", list(itertools.islice(merges, MERGES)))

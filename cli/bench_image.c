@@ -127,6 +127,9 @@ static int read_prompt(work *w) {
     clt_buf request = {0};
     culet_prompt p = {0};
     culet_error failure = {0};
+    if (slot < 0) {
+        return cli_failf(CLT_E_UNSUPPORTED, "%s: its vocabulary has no place for pictures", info->path);
+    }
     if (info->is_base) {
         clt_ids_push(&w->before, info->bos_id);
         return cli_tokenize_text(w->engine, text, sizeof(text) - 1, false, false, &w->after);
