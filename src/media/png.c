@@ -85,6 +85,11 @@ static void decode(decoder *d) {
     read_orientation(d);
 }
 
+/* The frame that errors jump back to; it holds nothing that they could spoil. */
+static void decode_guarded(decoder *d) {
+    if (setjmp(png_jmpbuf(d->png)) == 0) decode(d);
+}
+
 clt_status clt_png_decode(const clt_picture_source *s, clt_picture *out, int *orientation, clt_err *err) {
     decoder d = {.s = s, .out = out, .status = CLT_OK, .err = err, .orientation = 1};
     d.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &d, on_error, on_warning);
@@ -98,7 +103,7 @@ clt_status clt_png_decode(const clt_picture_source *s, clt_picture *out, int *or
     png_set_user_limits(d.png, 0x7FFFFFFF, 0x7FFFFFFF);
     png_set_chunk_malloc_max(d.png, MAX_CHUNK_BYTES);
     png_set_chunk_cache_max(d.png, MAX_CHUNKS);
-    if (setjmp(png_jmpbuf(d.png)) == 0) decode(&d);
+    decode_guarded(&d);
     png_destroy_read_struct(&d.png, &d.info, NULL);
     clt_free(d.row);
     if (d.why[0] && d.status == CLT_OK) d.status = clt_picture_damaged(s, d.why, err);
