@@ -49,6 +49,7 @@ typedef struct caption {
 /* What one caption took, milliseconds. */
 typedef struct cycle {
     double wait, all;
+    double age;              /* of the shot when its caption was begun */
 } cycle;
 
 /* ---- what is asked ---- */
@@ -233,6 +234,7 @@ static void make_line(const caption *c, const cli_ready *r, const culet_reply *r
     put_ms(&w, "capture_ms", r->shot.ms);
     put_ms(&w, "encode_ms", r->encode_ms);
     put_ms(&w, "wait_ms", k->wait);
+    put_ms(&w, "age_ms", k->age);
     put_ms(&w, "feed_ms", t->prompt_ms);
     put_ms(&w, "generate_ms", t->predicted_ms);
     put_ms(&w, "cycle_ms", k->all);
@@ -246,7 +248,7 @@ static void clock_text(double seconds, char out[32]) {
 }
 
 /* One picture gives its caption alone, so that it can be used as it is; of several, each says whose it is. */
-static void write_text(const caption *c, const cli_ready *r, const culet_reply *reply) {
+static bool write_text(const caption *c, const cli_ready *r, const culet_reply *reply) {
     char from[32], to[32];
     clock_text(r->shot.seconds, from);
     clock_text(r->shot.end_seconds, to);
@@ -257,14 +259,9 @@ static void write_text(const caption *c, const cli_ready *r, const culet_reply *
     } else if (c->from == FOLDER || c->files.n > 1) {
         cli_outf("%s: ", r->shot.name);
     } else {
-        cli_out_text(reply->text ? reply->text : "", reply->text_len);
-        if (cli_out_terminal()) {
-            cli_out("\n", 1);
-        }
-        return;
+        return cli_out_text(reply->text ? reply->text : "", reply->text_len) && (!cli_out_terminal() || cli_out("\n", 1));
     }
-    cli_out_text(reply->text ? reply->text : "", reply->text_len);
-    cli_out("\n", 1);
+    return cli_out_text(reply->text ? reply->text : "", reply->text_len) && cli_out("\n", 1);
 }
 
 static int write_caption(caption *c, const cli_ready *r, const culet_reply *reply, const cycle *k) {
@@ -278,10 +275,8 @@ static int write_caption(caption *c, const cli_ready *r, const culet_reply *repl
     }
     if (c->args->out_file && cli_lines_file_put(&c->lines, &line, &err)) {
         code = cli_fail(&err);
-    } else if (c->args->json && !c->args->out_file) {
-        cli_out_buf(&line);
-    } else if (!c->args->out_file) {
-        write_text(c, r, reply);
+    } else if (!c->args->out_file && !(c->args->json ? cli_out_buf(&line) : write_text(c, r, reply))) {
+        code = CULET_FAILED; /* cli_finish says why */
     }
     clt_buf_free(&line);
     return code;
@@ -330,6 +325,7 @@ static int generate(caption *c, cli_ready *r, double wait_ms) {
     clt_ids ids = {0};
     culet_reply reply = {0};
     culet_error failure = {0};
+    cycle k = {.wait = wait_ms, .age = clt_now_ms() - r->shot.taken_ms};
     clt_ids_append(&ids, c->prompt.data, c->prompt.len);
     int code = ids.failed ? cli_failf(CLT_E_MEMORY, "caption: out of memory") : cli_media_expand(&media, c->engine, &ids);
     if (!code) {
@@ -341,7 +337,7 @@ static int generate(caption *c, cli_ready *r, double wait_ms) {
             code = cli_fail_engine(&failure);
         } else {
             double now = clt_now_ms();
-            cycle k = {.wait = wait_ms, .all = now - c->last_end_ms};
+            k.all = now - c->last_end_ms;
             c->last_end_ms = now;
             code = finish(c, r, &reply, &k);
         }

@@ -24,7 +24,7 @@ struct cli_ahead {
     atomic_bool stop;
     bool full, busy, over;   /* a picture is ready; a newer shot was begun; the thread has ended */
     cli_ready ready;
-    double last_shot_ms, last_encode_ms; /* the thread's own */
+    double last_shot_ms, last_encode_ms; /* the thread's own; -1: none yet */
 };
 
 void cli_ready_free(cli_ready *r) {
@@ -82,7 +82,7 @@ static void wait_a_moment(cli_ahead *a, double ms) {
 }
 
 static bool is_cheap(const cli_ahead *a) {
-    return a->p.capture->live && a->last_encode_ms > 0 && a->last_encode_ms * CHEAP <= a->p.every_ms;
+    return a->p.capture->live && a->p.every_ms > 0 && a->last_encode_ms >= 0 && a->last_encode_ms * CHEAP <= a->p.every_ms;
 }
 
 /* Until the next shot is due. False: it is over. */
@@ -90,7 +90,7 @@ static bool wait_for_turn(cli_ahead *a) {
     pthread_mutex_lock(&a->lock);
     while (!a->stop) {
         bool wanted = !a->full || is_cheap(a);
-        bool paced = a->p.capture->live && a->last_shot_ms > 0;
+        bool paced = a->p.capture->live && a->last_shot_ms >= 0;
         double left = paced ? a->last_shot_ms + a->p.every_ms - clt_now_ms() : 0;
         if (wanted && left <= 0) {
             break;
@@ -161,6 +161,7 @@ static void make_next(cli_ahead *a, cli_ready *r) {
     clt_err_clear(&err);
     a->last_shot_ms = clt_now_ms();
     clt_status status = a->p.capture->next(a->p.capture, &r->shot, &r->end, &a->stop, &err);
+    r->shot.taken_ms = clt_now_ms();
     if (status) {
         fail(r, &err);
         r->end = !r->shot.name;
@@ -201,6 +202,7 @@ clt_status cli_ahead_start(const cli_ahead_params *p, cli_ahead **out, clt_err *
         return clt_fail_memory(err, "captions", sizeof(*a));
     }
     a->p = *p;
+    a->last_shot_ms = a->last_encode_ms = -1;
     pthread_mutex_init(&a->lock, NULL);
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);

@@ -21,6 +21,7 @@ typedef struct cli_shot {
     double seconds;          /* behind the first frame; where a clip begins; 0 of a file */
     double end_seconds;      /* of a clip */
     double ms;               /* it took to get hold of it */
+    double taken_ms;         /* when that was done; clt_now_ms */
 } cli_shot;
 void cli_shot_free(cli_shot *s);
 

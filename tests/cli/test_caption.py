@@ -309,6 +309,24 @@ def test_the_newest_frame_is_next(culet, seeing, fake):
     assert all(b - a >= 0.65 for a, b in zip(paced, paced[1:]))
 
 
+def test_a_newer_frame_takes_the_place_of_one_that_waits(culet, seeing, fake):
+    """The picture never changes, so that encoding it costs nothing: what is told is never much older than --every."""
+    told = lines(watch(culet, seeing, fake("colours", MS=10), "--frames", "4", "-n", "6000", "--ignore-eos", every="0.02"))[1:]
+    assert min(t["generate_ms"] for t in told) > 150
+    assert sum(t["age_ms"] for t in told) < sum(t["generate_ms"] for t in told) / 2
+    still = lines(watch(culet, seeing, fake("colours", MS=10), "--frames", "4", "-n", "6000", "--ignore-eos", every="0"))[1:]
+    assert sum(t["age_ms"] for t in still) > sum(t["generate_ms"] for t in still) / 2
+
+
+def test_a_closed_output_ends_it(binary, seeing, fake):
+    env = {**os.environ, **fake("mjpeg")}
+    args = [binary, "caption", "-m", seeing, "--camera", DEVICE, "--every", "0", "--json", *GREEDY]
+    running = subprocess.Popen([str(a) for a in args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
+    assert running.stdout.readline()
+    running.stdout.close()
+    assert running.wait(timeout=60) == 1 and b"standard output" in running.stderr.read()
+
+
 def test_cut_frames_are_passed_over(culet, seeing, fake):
     told = lines(watch(culet, seeing, fake("cut"), "--frames", "3"))
     assert all(t["frame"] % 2 for t in told)
