@@ -5,22 +5,21 @@
 /* ---- the finished form ---- */
 
 uint32_t clt_grammar_state(clt_grammar *g) {
-    if (g->n_states > 4 * (size_t)CLT_MAX_NFA_STATES) return CLT_NONE;
-    if (!CLT_ROOM(g->states, g->cap_states, g->n_states + 1)) return CLT_NONE;
+    if (g->n_states >= CLT_NONE / 2 || !CLT_ROOM(g->states, g->cap_states, g->n_states + 1)) return CLT_NONE;
     g->states[g->n_states] = (clt_state){.edge = (uint32_t)g->n_edges, .call = (uint32_t)g->n_calls, .most = CLT_MANY,
                                          .repeats = CLT_NONE};
     return (uint32_t)g->n_states++;
 }
 
 bool clt_grammar_edge(clt_grammar *g, unsigned lo, unsigned hi, clt_edge_kind kind, uint32_t to) {
-    if (g->n_edges >= 8 * (size_t)CLT_MAX_NFA_STATES || !CLT_ROOM(g->edges, g->cap_edges, g->n_edges + 1)) return false;
+    if (g->n_edges >= CLT_NONE / 2 || !CLT_ROOM(g->edges, g->cap_edges, g->n_edges + 1)) return false;
     g->edges[g->n_edges++] = (clt_edge){.to = to, .lo = (uint8_t)lo, .hi = (uint8_t)hi, .kind = (uint8_t)kind};
     g->states[g->n_states - 1].n_edges++;
     return true;
 }
 
 bool clt_grammar_call(clt_grammar *g, clt_call call, uint32_t to) {
-    if (g->n_calls >= 8 * (size_t)CLT_MAX_NFA_STATES || !CLT_ROOM(g->calls, g->cap_calls, g->n_calls + 1)) return false;
+    if (g->n_calls >= CLT_NONE / 2 || !CLT_ROOM(g->calls, g->cap_calls, g->n_calls + 1)) return false;
     g->calls[g->n_calls++] = (clt_call_edge){call, to};
     g->states[g->n_states - 1].n_calls++;
     return true;
@@ -146,6 +145,7 @@ static bool compile_rule(clt_grammar *g, clt_nfa *n, clt_facts *f, uint32_t r) {
     }
     if (rule->body != CLT_NONE) {
         uint32_t state = clt_grammar_state(g);
+        f->no_memory = state == CLT_NONE;
         if (state == CLT_NONE) return false;
         g->states[state].repeats = rule->body;
         g->rules[r].start = state;
@@ -160,6 +160,7 @@ static bool compile_rule(clt_grammar *g, clt_nfa *n, clt_facts *f, uint32_t r) {
 static bool compile_rules(clt_grammar *g, clt_nfa *n, clt_facts *f, uint32_t root) {
     uint32_t *queue = clt_calloc(n->n_rules, sizeof *queue);
     bool *queued = clt_calloc(n->n_rules, sizeof *queued), ok = queue && queued;
+    f->no_memory = !ok;
     size_t done = 0, n_queued = 0;
     if (ok) {
         queue[n_queued++] = root;
@@ -196,9 +197,7 @@ static clt_status compile(clt_grammar *g, clt_nfa *n, clt_facts *f, uint32_t roo
     g->root = root;
     if (!g->rules || !clt_prelude_states(g)) return clt_fail_memory(err, what, n->n_rules * sizeof *g->rules);
     if (!compile_rules(g, n, f, root)) {
-        if (g->n_edges < 8 * (size_t)CLT_MAX_NFA_STATES && g->n_calls < 8 * (size_t)CLT_MAX_NFA_STATES &&
-            g->n_states <= 4 * (size_t)CLT_MAX_NFA_STATES)
-            return clt_fail_memory(err, what, g->n_edges * sizeof *g->edges);
+        if (f->no_memory) return clt_fail_memory(err, what, g->n_edges * sizeof *g->edges);
         return clt_fail(err, CLT_E_REQUEST, "%s: too large: its states lead to each other in too many ways", what);
     }
     find_classes(g);

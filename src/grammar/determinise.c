@@ -7,7 +7,8 @@
 #include "base/hash.h"
 #include "grammar/impl.h"
 
-enum { MAX_WORK = 1 << 25, SPARE_SETS = 64, SETS_PER_STATE = 3 };
+enum { SPARE_SETS = 64, SETS_PER_STATE = 3, SPARE_MEMBERS = 1 << 16, MEMBERS_PER_STATE = 8 };
+enum { MAX_WORK = 1 << 25, MAX_WORK_APART = 2 * MAX_WORK }; /* a step is some nanoseconds */
 
 typedef struct subset {
     uint32_t at, n, hash;
@@ -21,7 +22,8 @@ typedef struct maker {
     clt_grammar *g;
     const clt_nfa *n;
     clt_facts *f;
-    uint32_t end, base;     /* of the rule; state of g that stands for subset 0 */
+    uint32_t rule, end;     /* the rule and its last state */
+    uint32_t base;          /* state of g that stands for subset 0 */
     bool apart;             /* give every state a subset of its own */
     uint32_t *pool;         /* members of all subsets; behind n_pool the one that is being made */
     size_t n_pool, cap_pool, n_made;
@@ -73,6 +75,7 @@ static void close_subset(maker *m) {
         if (acts) m->pool[m->n_pool + kept++] = at;
     }
     m->n_made = kept;
+    m->f->work += 4 * kept;
     if (kept > 1) qsort(m->pool + m->n_pool, kept, sizeof *m->pool, compare_ids);
 }
 
@@ -164,7 +167,7 @@ static void write_bytes(maker *m, clt_edge_kind kind) {
 }
 
 static void write_bytes_apart(maker *m, clt_edge_kind kind) {
-    for (size_t i = 0; i < m->n_spans && !m->no_memory; i++)
+    for (size_t i = 0; i < m->n_spans && !m->no_memory && m->f->work <= MAX_WORK_APART; i++)
         write_edge(m, m->spans[i].lo, m->spans[i].hi, kind, subset_of(m, m->spans[i].to));
 }
 
@@ -198,15 +201,20 @@ static bool write_states(maker *m, uint32_t start, size_t states) {
     subset_of(m, start);
     for (size_t i = 0; i < m->n_sets && !m->no_memory; i++) {
         subset s = m->sets[i];
-        if (clt_grammar_state(m->g) == CLT_NONE) return false;
-        for (int kind = CLT_PLAIN; kind <= CLT_EXIT && !m->no_memory; kind++) {
+        if (clt_grammar_state(m->g) == CLT_NONE) m->no_memory = true;
+        if (m->no_memory) return false;
+        int last = m->n->rules[m->rule].counts ? CLT_EXIT : CLT_PLAIN; /* of the kinds that its edges have */
+        for (int kind = CLT_PLAIN; kind <= last && !m->no_memory; kind++) {
             gather(m, &s, (clt_edge_kind)kind);
             if (m->apart) write_bytes_apart(m, (clt_edge_kind)kind);
             else write_bytes(m, (clt_edge_kind)kind);
         }
         write_calls(m);
         m->g->states[m->base + i].accepts = holds(m, &s, m->end);
-        if (!m->apart && (m->f->work > MAX_WORK || m->n_sets > SPARE_SETS + SETS_PER_STATE * states)) return false;
+        if (!m->apart && (m->n_sets > SPARE_SETS + SETS_PER_STATE * states ||
+                          m->n_pool > SPARE_MEMBERS + MEMBERS_PER_STATE * states))
+            return false;
+        if (m->f->work > (m->apart ? MAX_WORK_APART : MAX_WORK)) return false;
     }
     return !m->no_memory;
 }
@@ -227,13 +235,13 @@ static size_t count_states(maker *m, uint32_t start) {
     return m->n_made;
 }
 
-bool clt_grammar_determinise(clt_grammar *g, clt_nfa *n, clt_facts *f, uint32_t rule) {
+bool clt_grammar_determinise(clt_grammar *g, const clt_nfa *n, clt_facts *f, uint32_t rule) {
     const clt_nfa_rule *r = &n->rules[rule];
-    maker m = {.g = g, .n = n, .f = f, .end = r->end, .base = (uint32_t)g->n_states};
+    maker m = {.g = g, .n = n, .f = f, .rule = rule, .end = r->end, .base = (uint32_t)g->n_states};
     size_t edges = g->n_edges, calls = g->n_calls, states = count_states(&m, r->start);
     g->rules[rule].start = m.base;
     bool ok = write_states(&m, r->start, states);
-    if (!ok && !m.no_memory && !n->too_large) {
+    if (!ok && !m.no_memory && f->work <= MAX_WORK_APART) {
         forget(&m);
         g->n_states = m.base;
         g->n_edges = edges;
@@ -241,6 +249,7 @@ bool clt_grammar_determinise(clt_grammar *g, clt_nfa *n, clt_facts *f, uint32_t 
         m.apart = true;
         ok = write_states(&m, r->start, states);
     }
+    f->no_memory |= m.no_memory;
     clt_free(m.pool);
     clt_free(m.sets);
     clt_free(m.index);

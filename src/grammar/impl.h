@@ -167,14 +167,15 @@ typedef struct clt_facts {
     uint32_t *rank;          /* [n_rules] */
     uint32_t *stamp, round;  /* [n_states]: marks of one search */
     uint64_t work;           /* steps that determinise.c has spent */
+    bool no_memory;          /* determinise.c ran out of it */
 } clt_facts;
 clt_status clt_facts_find(clt_facts *f, const clt_nfa *n, const char *what, clt_err *err);
 void clt_facts_free(clt_facts *f);
 bool clt_call_nullable(const clt_nfa *n, const clt_facts *f, const clt_call *c);
 bool clt_call_usable(const clt_nfa *n, const clt_facts *f, const clt_call *c);
 
-/* determinise.c: one rule -> states of g. false: no memory, or n says that it is too large. */
-bool clt_grammar_determinise(clt_grammar *g, clt_nfa *n, clt_facts *f, uint32_t rule);
+/* determinise.c: one rule -> states of g. false: no memory, which f then says, or it is too much work. */
+bool clt_grammar_determinise(clt_grammar *g, const clt_nfa *n, clt_facts *f, uint32_t rule);
 
 /* ---- strings whose characters are free (prelude.c) ---- */
 

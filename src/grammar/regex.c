@@ -11,7 +11,7 @@
 #include "base/utf8.h"
 #include "grammar/impl.h"
 
-enum { MAX_DEPTH = 64, MAX_REPEAT = 100000, LAST_POINT = 0x10FFFF };
+enum { MAX_DEPTH = 64, MAX_REPEAT = 100000, MAX_COPIED = 50000 /* states */, LAST_POINT = 0x10FFFF };
 
 typedef struct parser {
     const char *s;
@@ -240,6 +240,7 @@ static bool read_bounds(parser *p, uint32_t *least, uint32_t *most) {
 
 static clt_part read_repetition(parser *p, clt_part part, size_t made) {
     uint32_t least = 0, most = CLT_MANY;
+    size_t start = p->i;
     if (!going(p)) return part;
     if (next_is(p, '*')) p->i++;
     else if (next_is(p, '+')) least = 1, p->i++;
@@ -247,7 +248,9 @@ static clt_part read_repetition(parser *p, clt_part part, size_t made) {
     else if (!next_is(p, '{') || !read_bounds(p, &least, &most)) return part;
     if (next_is(p, '?')) p->i++; /* lazy: the same texts */
     else if (next_is(p, '+')) fail(p, p->i, "possessive repetition cannot be honoured");
-    return clt_nfa_repeat_copies(p->nfa, part, made, least, most);
+    uint64_t copies = most == CLT_MANY ? least : most;
+    if (copies * (p->nfa->n_states - made) > MAX_COPIED) fail(p, start, "a repetition that is too large");
+    return p->status == CLT_OK ? clt_nfa_repeat_copies(p->nfa, part, made, least, most) : part;
 }
 
 static clt_part read_atom(parser *p) {

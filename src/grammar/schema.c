@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include "base/hash.h"
 
+enum { MAX_PLACES = 20000 };
+
 bool clt_schema_ok(const clt_schema *s) {
     return s->status == CLT_OK && clt_nfa_ok(&s->nfa);
 }
@@ -40,6 +42,10 @@ static uint32_t rule_of(clt_schema *s, const clt_together *all, const char *path
     uint32_t head = hash_of(all);
     for (uint32_t i = s->heads[head]; i; i = s->rules[i - 1]->next)
         if (same(&s->rules[i - 1]->all, all)) return s->rules[i - 1]->rule;
+    if (s->n_rules == MAX_PLACES) {
+        clt_schema_fail(s, path, NULL, "more than %d places, or branches of branches, cannot be honoured", MAX_PLACES);
+        return 0;
+    }
     clt_schema_rule *r = clt_calloc(1, sizeof *r);
     if (!r || !CLT_ROOM(s->rules, s->cap_rules, s->n_rules + 1)) {
         clt_free(r);

@@ -31,7 +31,7 @@ typedef struct clt_schema {
     clt_schema_rule **rules; /* written in order; rules[done..] wait */
     size_t n_rules, cap_rules, done;
     uint32_t heads[256];     /* hash table over them: 1 + index */
-    uint32_t space, name;    /* rules made at first use, or 0 */
+    uint32_t space, name, number[2]; /* rules made at first use, or 0; number: real, whole */
     unsigned steps;          /* references followed within each other */
     clt_status status;
     clt_err *err;

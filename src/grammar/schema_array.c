@@ -204,10 +204,11 @@ static bool same_value(const clt_json *a, const clt_json *b) {
     return same;
 }
 
-/* Whether all enums and consts of the conjunction have the value. */
-static bool in_all_lists(const clt_together *all, const clt_json *value) {
+/* Whether all enums and consts of the conjunction have the value, which is from the list `own`. */
+static bool in_all_lists(const clt_together *all, const clt_json *own, const clt_json *value) {
     for (uint32_t i = 0; i < all->n; i++) {
         const clt_json *only = clt_json_get(all->node[i], "const"), *list = clt_json_get(all->node[i], "enum");
+        if (list == own) list = NULL;
         bool found = !list;
         if (only && !same_value(only, value)) return false;
         for (size_t k = 0; k < clt_json_len(list) && !found; k++) found = same_value(clt_json_at(list, k), value);
@@ -241,11 +242,12 @@ static bool of_length(clt_schema *s, const clt_together *all, const char *path, 
 }
 
 /* Whether the other keys, as far as they speak of scalars, leave a listed value. */
-static bool left_over(clt_schema *s, const clt_together *all, unsigned types, const char *path, const clt_json *value) {
+static bool left_over(clt_schema *s, const clt_together *all, unsigned types, const char *path, const clt_json *own,
+                      const clt_json *value) {
     double number;
     size_t len;
     const char *text = clt_json_str(value, &len);
-    if (!(type_of(value) & types) || !in_all_lists(all, value)) return false;
+    if (!(type_of(value) & types) || !in_all_lists(all, own, value)) return false;
     if (clt_json_num(value, &number) && !in_range(all, number)) return false;
     return !text || of_length(s, all, path, text, len);
 }
@@ -260,7 +262,7 @@ void clt_schema_enum(clt_schema *s, const clt_together *all, unsigned types, con
         return;
     }
     if (only) {
-        if (left_over(s, all, types, path, only)) clt_schema_constant(s, only, from, to);
+        if (left_over(s, all, types, path, NULL, only)) clt_schema_constant(s, only, from, to);
         return;
     }
     at = clt_together_find(all, "enum", 0);
@@ -270,5 +272,6 @@ void clt_schema_enum(clt_schema *s, const clt_together *all, unsigned types, con
         return;
     }
     for (size_t i = 0; i < clt_json_len(list) && clt_schema_ok(s); i++)
-        if (left_over(s, all, types, path, clt_json_at(list, i))) clt_schema_constant(s, clt_json_at(list, i), from, to);
+        if (left_over(s, all, types, path, list, clt_json_at(list, i)))
+            clt_schema_constant(s, clt_json_at(list, i), from, to);
 }

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include "grammar/schema.h"
 
-enum { MOST_WHOLE = 18, MOST_PART = 16, MOST_STEP = 5000, MAX_DIGITS = 360 };
+enum { MOST_WHOLE = 18, MOST_PART = 16, MOST_STEP = 1000, MAX_DIGITS = 360 };
 
 typedef struct decimal { /* digits of a magnitude */
     char whole[MAX_DIGITS], part[MAX_DIGITS]; /* part: without zeros at its end */
@@ -48,7 +48,7 @@ static void read_decimal(double value, decimal *d) {
         if (strtod(text, NULL) == value) break;
     }
     snprintf(text, sizeof text, "%.*e", digits_needed - 1, fabs(value));
-    char mantissa[24];
+    char mantissa[24] = {0};
     int n = 0, exponent = atoi(strchr(text, 'e') + 1);
     for (const char *p = text; *p != 'e'; p++)
         if (*p >= '0' && *p <= '9') mantissa[n++] = *p;
@@ -199,8 +199,9 @@ static bool is_zero(const decimal *d) {
 }
 
 static void write_bounded(clt_schema *s, bool integer, const decimal *low, const decimal *high, uint32_t step, int places,
-                          uint32_t from, uint32_t to) {
-    writer w = {.s = s, .step = step, .to = to};
+                          clt_part part) {
+    writer w = {.s = s, .step = step, .to = part.end};
+    uint32_t from = part.start;
     w.places = integer ? 0 : step ? places : MOST_PART;
     w.known = clt_calloc(states_at_most(&w), sizeof *w.known);
     if (!w.known) {
@@ -219,15 +220,12 @@ static void write_bounded(clt_schema *s, bool integer, const decimal *low, const
 
 /* ---- numbers without bounds ---- */
 
-static void put_free(clt_schema *s, bool integer, const char *path, uint32_t from, uint32_t to) {
+static void write_free(clt_schema *s, bool integer, const char *path, clt_part part) {
     static const char whole[] = "0|-?[1-9][0-9]{0,14}";
     static const char real[] = "-?(0|[1-9][0-9]{0,14})(\\.[0-9]{1,16})?([eE][+-]?[0-9]{1,2})?";
     const char *text = integer ? whole : real;
-    clt_part part = {clt_nfa_state(&s->nfa), clt_nfa_state(&s->nfa)};
     clt_status status = clt_regex_plain(&s->nfa, text, strlen(text), part.start, part.end, path, s->err);
     if (status != CLT_OK) s->status = status;
-    clt_nfa_empty(&s->nfa, from, part.start);
-    clt_nfa_empty(&s->nfa, part.end, to);
 }
 
 /* "int32" and the like bound a number as well as a key would. */
@@ -252,10 +250,19 @@ void clt_schema_number(clt_schema *s, const clt_together *all, bool integer, con
                         low.value, high.value);
         return;
     }
-    if (!low.given && !high.given && !step) {
-        put_free(s, integer, path, from, to);
-        return;
+    /* A rule of its own: many digits may be the last one, and each would have to know all that can follow. */
+    bool is_free = !low.given && !high.given && !step;
+    uint32_t rule = is_free ? s->number[integer] : 0;
+    clt_part part = {0};
+    if (!rule) {
+        rule = clt_nfa_rule_new(&s->nfa, NULL, 0);
+        part = (clt_part){clt_nfa_state(&s->nfa), clt_nfa_state(&s->nfa)};
+        clt_nfa_define(&s->nfa, rule, part);
+        if (is_free) write_free(s, integer, path, part);
     }
+    clt_nfa_call(&s->nfa, from, (clt_call){rule, 0, CLT_MANY}, to);
+    if (is_free) s->number[integer] = rule;
+    if (is_free) return;
     if (integer && places > 0) { /* 2.5 * n is whole for n = 2, 4, …: steps of 5 */
         uint32_t tens = 1;
         while (places-- > 0) tens *= 10;
@@ -268,5 +275,5 @@ void clt_schema_number(clt_schema *s, const clt_together *all, bool integer, con
         step /= a;
         places = 0;
     }
-    write_bounded(s, integer, low.given ? &low : NULL, high.given ? &high : NULL, step, places, from, to);
+    write_bounded(s, integer, low.given ? &low : NULL, high.given ? &high : NULL, step, places, part);
 }

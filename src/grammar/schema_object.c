@@ -5,7 +5,7 @@
 
 typedef struct member {
     const char *name;
-    bool required;
+    bool required, doubled;
 } member;
 
 typedef struct object {
@@ -31,12 +31,6 @@ static void put(const object *o, uint32_t from, const char *text, uint32_t to) {
 
 /* ---- what is declared ---- */
 
-static member *find(const object *o, const char *name) {
-    for (size_t i = 0; i < o->n; i++)
-        if (!strcmp(o->members[i].name, name)) return &o->members[i];
-    return NULL;
-}
-
 static member *add(object *o, const char *name) {
     if (!CLT_ROOM(o->members, o->cap, o->n + 1)) {
         o->s->nfa.no_memory = true;
@@ -46,68 +40,74 @@ static member *add(object *o, const char *name) {
     return &o->members[o->n++];
 }
 
-/* Merged schemas have names in common; a single one has none, and is not searched. */
 static bool read_members(object *o) {
-    bool merged = false;
     for (uint32_t i = 0; i < o->all->n; i++) {
         const clt_json *properties = clt_json_get(o->all->node[i], "properties"), *value;
         const char *name;
         void *iter = NULL;
         if (properties && clt_json_kind(properties) != CLT_JSON_OBJECT)
             return clt_schema_fail(o->s, o->path, "properties", "expected an object of schemas");
-        while (clt_json_next(properties, &iter, &name, NULL, &value)) {
-            if (merged && find(o, name)) continue;
+        while (clt_json_next(properties, &iter, &name, NULL, &value))
             if (!add(o, name)) return false;
-        }
-        merged |= properties != NULL;
     }
     return true;
 }
 
 static int compare_members(const void *a, const void *b) {
-    return strcmp((*(member *const *)a)->name, (*(member *const *)b)->name);
+    const member *x = *(member *const *)a, *y = *(member *const *)b;
+    int order = strcmp(x->name, y->name);
+    return order ? order : x < y ? -1 : x > y; /* of equal names the one that came first */
 }
 
 static int compare_name(const void *name, const void *m) {
     return strcmp(name, (*(member *const *)m)->name);
 }
 
-/* Marks the required ones; returns false where a name is not declared, which `missing` then is. */
-static bool mark_required(object *o, const char **missing) {
-    member **sorted = clt_calloc(o->n + 1, sizeof *sorted);
-    *missing = NULL;
-    if (!sorted) {
-        o->s->nfa.no_memory = true;
-        return false;
-    }
-    for (size_t i = 0; i < o->n; i++) sorted[i] = &o->members[i];
-    if (o->n > 1) qsort(sorted, o->n, sizeof *sorted, compare_members);
-    for (uint32_t i = 0; i < o->all->n && !*missing; i++) {
+/* Marks the required ones; with `append`, those that are not declared become members first, perhaps twice. */
+static void mark_required(object *o, bool append) {
+    size_t n = o->n;
+    member **sorted = clt_calloc(n + 1, sizeof *sorted);
+    if (!sorted) o->s->nfa.no_memory = true;
+    for (size_t i = 0; i < n && sorted; i++) sorted[i] = &o->members[i];
+    if (n > 1 && sorted) qsort(sorted, n, sizeof *sorted, compare_members);
+    for (uint32_t i = 0; i < o->all->n && sorted; i++) {
         const clt_json *list = clt_json_get(o->all->node[i], "required");
-        for (size_t k = 0; k < clt_json_len(list) && !*missing; k++) {
+        for (size_t k = 0; k < clt_json_len(list); k++) {
             const char *name = clt_json_str(clt_json_at(list, k), NULL);
-            if (!name) continue;
-            member **m = o->n ? bsearch(name, sorted, o->n, sizeof *sorted, compare_name) : NULL;
-            if (m) (*m)->required = true;
-            else *missing = name;
+            member **m = n ? bsearch(name, sorted, n, sizeof *sorted, compare_name) : NULL;
+            if (m && !append) (*m)->required = true;
+            else if (!m && append) add(o, name); /* moves the members, but then none is marked */
         }
     }
     clt_free(sorted);
-    return !*missing;
+}
+
+/* Leaves the first of members of one name. */
+static void drop_doubles(object *o) {
+    size_t kept = 0;
+    member **sorted = clt_calloc(o->n + 1, sizeof *sorted);
+    if (!sorted) o->s->nfa.no_memory = true;
+    for (size_t i = 0; i < o->n && sorted; i++) sorted[i] = &o->members[i];
+    if (o->n > 1 && sorted) qsort(sorted, o->n, sizeof *sorted, compare_members);
+    for (size_t i = 1; i < o->n && sorted; i++)
+        if (!strcmp(sorted[i]->name, sorted[i - 1]->name)) sorted[i]->doubled = true;
+    for (size_t i = 0; i < o->n && sorted; i++)
+        if (!o->members[i].doubled) o->members[kept++] = o->members[i];
+    if (sorted) o->n = kept;
+    clt_free(sorted);
 }
 
 static bool read_required(object *o) {
-    const char *missing;
     for (uint32_t i = 0; i < o->all->n; i++) {
         const clt_json *list = clt_json_get(o->all->node[i], "required");
         bool good = !list || clt_json_kind(list) == CLT_JSON_ARRAY || clt_json_kind(list) == CLT_JSON_BOOL;
         for (size_t k = 0; k < clt_json_len(list) && good; k++) good = clt_json_str(clt_json_at(list, k), NULL) != NULL;
         if (!good) return clt_schema_fail(o->s, o->path, "required", "expected a list of names");
     }
-    while (!mark_required(o, &missing)) {
-        if (!missing || !add(o, missing)) return false;
-    }
-    return true;
+    mark_required(o, true);
+    drop_doubles(o);
+    mark_required(o, false);
+    return clt_schema_ok(o->s);
 }
 
 /* ---- what is not declared ---- */
