@@ -244,7 +244,11 @@ static void make_line(const caption *c, const cli_ready *r, const culet_reply *r
 
 static void clock_text(double seconds, char out[32]) {
     unsigned long s = (unsigned long)seconds;
-    snprintf(out, 32, s >= 3600 ? "%lu:%02lu:%02lu" : "%.0lu%02lu:%02lu", s / 3600, s / 60 % 60, s % 60);
+    if (s >= 3600) {
+        snprintf(out, 32, "%lu:%02lu:%02lu", s / 3600, s / 60 % 60, s % 60);
+    } else {
+        snprintf(out, 32, "%02lu:%02lu", s / 60, s % 60);
+    }
 }
 
 /* One picture gives its caption alone, so that it can be used as it is; of several, each says whose it is. */

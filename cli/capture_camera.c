@@ -297,7 +297,7 @@ static clt_status camera_next(cli_capture *base, cli_shot *out, bool *end, const
     bool whole = false;
     *end = false;
     for (int damaged = 0; !status && !whole; damaged++) {
-        struct v4l2_buffer b;
+        struct v4l2_buffer b = {0};
         if (damaged == DAMAGED_MOST) {
             return clt_fail(err, CLT_E_FAILED, "%s: the camera sends damaged frames only", c->path);
         }
