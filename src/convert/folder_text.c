@@ -19,8 +19,10 @@ typedef struct folder {
 
 /* ---- layers of two kinds ---- */
 
+/* The last layer of a Gemma 4 is full, whatever the list says, as in the reference implementation. */
 static bool is_sliding(const folder *d, int64_t layer) {
     size_t n;
+    if (d->family == GEMMA4 && layer == d->layers - 1) return false;
     const char *s = clt_json_str(clt_json_at(clt_json_get(d->text, "layer_types"), (size_t)layer), &n);
     return s && n == 17 && !memcmp(s, "sliding_attention", 17);
 }
