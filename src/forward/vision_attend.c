@@ -1,9 +1,7 @@
 /* Attention of the picture tower: every patch sees every patch of its picture.
  *
- * The same kernel as for text: keys in chunks, each chunk gives a partial result, partial results are merged in ascending
- * order. So no matrix of all pairs is ever held, and the bits depend neither on threads nor on slabs. */
-#include <math.h>
-#include <string.h>
+ * Keys and values lie in chunks, as for text. A task holds the scores of one tile of queries over all patches, never those
+ * of all pairs; every sum is one chain, so the bits depend neither on threads nor on slabs. */
 #include "forward/vision_impl.h"
 
 static const clt_kv_types types = {CLT_F32, CLT_F32};
@@ -68,30 +66,18 @@ void clt_vision_store(clt_vision_work *w, const clt_vision_net_layer *l, int fir
     clt_run_job(&w->s, CLT_STAGE_STORE, store_head, &c, w->v->config->heads);
 }
 
-/* One head and a tile of queries over all chunks. */
+/* One head and a tile of queries over all patches. */
 static void attend_tile(void *ctx, int task, int thread) {
     const attend *c = ctx;
     const clt_vision_work *w = c->w;
     const clt_kernels *k = w->v->k;
-    int64_t dh = w->v->config->head_dim, width = w->v->config->width;
+    int64_t dh = w->v->config->head_dim, width = w->v->config->width, lds = (int64_t)w->chunks * CLT_ATTN_CHUNK;
     int h = task % w->v->config->heads, r0 = task / w->v->config->heads * CLT_VISION_TILE;
     int n = c->n - r0 < CLT_VISION_TILE ? c->n - r0 : CLT_VISION_TILE;
-    float *o = w->tile + (int64_t)thread * 2 * CLT_VISION_TILE * dh, *part = o + CLT_VISION_TILE * dh;
-    float m[CLT_VISION_TILE], l[CLT_VISION_TILE], m2[CLT_VISION_TILE], l2[CLT_VISION_TILE];
-    int lo[CLT_VISION_TILE], hi[CLT_VISION_TILE];
-    for (int i = 0; i < n; i++) m[i] = -INFINITY, l[i] = 0, lo[i] = 0;
-    for (int chunk = 0; chunk < w->chunks; chunk++) {
-        int left = w->n - chunk * CLT_ATTN_CHUNK, seen = left < CLT_ATTN_CHUNK ? left : CLT_ATTN_CHUNK;
-        const uint8_t *keys = chunk_at(w, h, chunk);
-        clt_kv_chunk data = {keys, keys + w->chunk_bytes};
-        for (int i = 0; i < n; i++) hi[i] = seen;
-        k->attn_chunk(types, dh, &data, w->q + r0 * width + h * dh, width, n, lo, hi, 1, m2, l2, part, dh);
-        for (int i = 0; i < n; i++) k->attn_merge(dh, &m[i], &l[i], o + i * dh, m2[i], l2[i], part + i * dh);
-    }
-    for (int i = 0; i < n; i++) {
-        k->attn_finish(dh, l[i], o + i * dh);
-        memcpy(w->att + (r0 + i) * width + h * dh, o + i * dh, (size_t)dh * sizeof *o);
-    }
+    float *s = w->scores + thread * CLT_VISION_TILE * lds;
+    k->attn_scores(dh, chunk_at(w, h, 0), w->n, w->q + r0 * width + h * dh, width, n, s, lds);
+    for (int i = 0; i < n; i++) k->softmax(s + i * lds, w->n);
+    k->attn_blend(dh, chunk_at(w, h, 0), w->n, s, lds, n, w->att + r0 * width + h * dh, width);
 }
 
 void clt_vision_attend(clt_vision_work *w, const clt_vision_net_layer *l, int first, int n) {

@@ -50,7 +50,7 @@ typedef struct clt_vision_work {
     float *gate, *up;      /* [slab][F] */
     float *clamped;        /* [slab][larger of W and F] */
     float *patches;        /* [slab][columns of the patch matrix] */
-    float *tile;           /* [threads][2][CLT_VISION_TILE][Dh] */
+    float *scores;         /* [threads][CLT_VISION_TILE][chunks * CLT_ATTN_CHUNK] */
 } clt_vision_work;
 /* width and height in pixels, multiples of patch * pool. */
 clt_status clt_vision_work_create(const clt_vision *v, int width, int height, clt_vision_work **out, clt_err *err);

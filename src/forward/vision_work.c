@@ -28,7 +28,7 @@ static void lay_out(clt_vision_work *w, clt_cutter *m) {
     w->att = clt_cut(m, slab * width, sizeof(float));
     w->gate = clt_cut(m, slab * c->ffn, sizeof(float)), w->up = clt_cut(m, slab * c->ffn, sizeof(float));
     w->clamped = clt_cut(m, slab * larger(width, c->ffn), sizeof(float));
-    w->tile = clt_cut(m, threads * 2 * CLT_VISION_TILE * c->head_dim, sizeof(float));
+    w->scores = clt_cut(m, threads * CLT_VISION_TILE * w->chunks * CLT_ATTN_CHUNK, sizeof(float));
 }
 
 static void shape(clt_vision_work *w, const clt_vision *v, int width, int height) {

@@ -27,6 +27,17 @@ void clt_attn_chunk_neon(clt_kv_types t, int64_t head_dim, const clt_kv_chunk *c
 void clt_attn_merge_neon(int64_t head_dim, float *m, float *l, float *o, float m2, float l2, const float *o2);
 void clt_attn_finish_neon(int64_t head_dim, float l, float *o);
 
+#define CLT_DECLARE_ATTN_ALL(level)                                                                                       \
+    void clt_attn_scores_##level(int64_t head_dim, const uint8_t *chunks, int n, const float *q, int64_t ldq, int R,      \
+                                 float *s, int64_t lds);                                                                  \
+    void clt_attn_blend_##level(int64_t head_dim, const uint8_t *chunks, int n, const float *s, int64_t lds, int R,       \
+                                float *o, int64_t ldo)
+CLT_DECLARE_ATTN_ALL(scalar);
+CLT_DECLARE_ATTN_ALL(avx2);
+CLT_DECLARE_ATTN_ALL(avx512);
+CLT_DECLARE_ATTN_ALL(neon);
+#undef CLT_DECLARE_ATTN_ALL
+
 /* What a merge is but for its long loop: updates m and l, and copies o2 if it is the first partial. True: what is left to do
  * is o = fma(o2, take, o * keep). */
 bool clt_attn_merge_begin(int64_t head_dim, float *m, float *l, float *o, float m2, float l2, const float *o2, float *keep,
@@ -36,6 +47,7 @@ bool clt_attn_merge_begin(int64_t head_dim, float *m, float *l, float *o, float 
 enum {
     CLT_ATTN_TILE = 64,  /* floats in a row of a tile */
     CLT_ATTN_GROUP = 6,  /* queries in flight: 6 x 4 registers of 16 floats (6 x 2 of 8) leave room for operands */
+    CLT_ATTN_ALL = 30,   /* queries whose results over all positions are summed side by side: 5 groups */
     CLT_ATTN_HALF = 32   /* columns are taken 32 or 64 at a time */
 };
 typedef struct clt_attn_ops {
@@ -52,5 +64,11 @@ typedef struct clt_attn_ops {
 void clt_attn_tiles(const clt_attn_ops *ops, clt_kv_types t, int64_t head_dim, const clt_kv_chunk *c, const float *q,
                     int64_t ldq, int R, const int *lo, const int *hi, float scale, float *m, float *l, float *o,
                     int64_t ldo);
+
+/* attn_all.c: clt_kernels.attn_scores and attn_blend. */
+void clt_attn_scores_tiled(const clt_attn_ops *ops, int64_t head_dim, const uint8_t *chunks, int n, const float *q,
+                           int64_t ldq, int R, float *s, int64_t lds);
+void clt_attn_blend_tiled(const clt_attn_ops *ops, int64_t head_dim, const uint8_t *chunks, int n, const float *s,
+                          int64_t lds, int R, float *o, int64_t ldo);
 
 #endif

@@ -181,10 +181,21 @@ static void blend(int R, int j0, int j1, const float *const *p, const float *v, 
 
 /* ---- entries ---- */
 
+static const clt_attn_ops ops = {widen, scores, soften, blend};
+
 void clt_attn_chunk_avx2(clt_kv_types t, int64_t head_dim, const clt_kv_chunk *c, const float *q, int64_t ldq, int R,
                          const int *lo, const int *hi, float scale, float *m, float *l, float *o, int64_t ldo) {
-    static const clt_attn_ops ops = {widen, scores, soften, blend};
     clt_attn_tiles(&ops, t, head_dim, c, q, ldq, R, lo, hi, scale, m, l, o, ldo);
+}
+
+void clt_attn_scores_avx2(int64_t head_dim, const uint8_t *chunks, int n, const float *q, int64_t ldq, int R, float *s,
+                        int64_t lds) {
+    clt_attn_scores_tiled(&ops, head_dim, chunks, n, q, ldq, R, s, lds);
+}
+
+void clt_attn_blend_avx2(int64_t head_dim, const uint8_t *chunks, int n, const float *s, int64_t lds, int R, float *o,
+                       int64_t ldo) {
+    clt_attn_blend_tiled(&ops, head_dim, chunks, n, s, lds, R, o, ldo);
 }
 
 void clt_attn_merge_avx2(int64_t head_dim, float *m, float *l, float *o, float m2, float l2, const float *o2) {

@@ -148,6 +148,34 @@ void clt_attn_chunk_scalar(clt_kv_types t, int64_t head_dim, const clt_kv_chunk 
     }
 }
 
+void clt_attn_scores_scalar(int64_t head_dim, const uint8_t *chunks, int n, const float *q, int64_t ldq, int R, float *s,
+                            int64_t lds) {
+    const size_t step = 2 * clt_kv_chunk_bytes(CLT_F32, head_dim);
+    for (int r = 0; r < R; r++)
+        for (int j = 0; j < n; j++) {
+            const uint8_t *keys = chunks + (size_t)(j / CLT_ATTN_CHUNK) * step;
+            const float *k = (const float *)(const void *)keys + j % CLT_ATTN_CHUNK;
+            float sum = 0.0f;
+            for (int64_t d = 0; d < head_dim; d++)
+                sum = clt_fma(q[r * ldq + d], k[d * CLT_ATTN_CHUNK], sum);
+            s[r * lds + j] = sum;
+        }
+}
+
+void clt_attn_blend_scalar(int64_t head_dim, const uint8_t *chunks, int n, const float *s, int64_t lds, int R, float *o,
+                           int64_t ldo) {
+    const size_t side = clt_kv_chunk_bytes(CLT_F32, head_dim);
+    for (int r = 0; r < R; r++) {
+        memset(o + r * ldo, 0, (size_t)head_dim * sizeof *o);
+        for (int j = 0; j < n; j++) {
+            const uint8_t *values = chunks + (size_t)(j / CLT_ATTN_CHUNK) * 2 * side + side;
+            const float *v = (const float *)(const void *)values + j % CLT_ATTN_CHUNK * head_dim;
+            for (int64_t d = 0; d < head_dim; d++)
+                o[r * ldo + d] = clt_fma(s[r * lds + j], v[d], o[r * ldo + d]);
+        }
+    }
+}
+
 bool clt_attn_merge_begin(int64_t head_dim, float *m, float *l, float *o, float m2, float l2, const float *o2, float *keep,
                           float *take) {
     const float none = -__builtin_inff();

@@ -105,6 +105,14 @@ typedef struct clt_kernels {
      * [R][ldo]; any R; many queries per call are cheaper than many calls. Uses 45 kB of stack. */
     void (*attn_chunk)(clt_kv_types t, int64_t head_dim, const clt_kv_chunk *c, const float *q, int64_t ldq, int R,
                        const int *lo, const int *hi, float scale, float *m, float *l, float *o, int64_t ldo);
+    /* The two halves of attention over positions [0, n), all of which every query sees; a softmax over n numbers comes
+     * between them. chunks: float32 keys and values of one head by turns, clt_kv_chunk_bytes(CLT_F32, Dh) each.
+     * s[r][j] = sum_d q[r][d] k[j][d] (ascending d, fma); s [R][lds] has room for whole chunks, [n, …) is undefined. */
+    void (*attn_scores)(int64_t head_dim, const uint8_t *chunks, int n, const float *q, int64_t ldq, int R, float *s,
+                        int64_t lds);
+    /* o[r][d] = sum_j s[r][j] v[j][d] (ascending j, fma). Uses 24 kB of stack. */
+    void (*attn_blend)(int64_t head_dim, const uint8_t *chunks, int n, const float *s, int64_t lds, int R, float *o,
+                       int64_t ldo);
     /* Merges a later partial result (m2, l2, o2) into (m, l, o); a partial with m2 = -inf changes nothing and a first
      * partial (m = -inf) is taken over as it is. */
     void (*attn_merge)(int64_t head_dim, float *m, float *l, float *o, float m2, float l2, const float *o2);

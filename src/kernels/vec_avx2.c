@@ -232,6 +232,8 @@ void clt_vec_fill_avx2(clt_kernels *k) {
     k->argmax = argmax;
     k->kv_store = clt_kv_store_avx2;
     k->attn_chunk = clt_attn_chunk_avx2;
+    k->attn_scores = clt_attn_scores_avx2;
+    k->attn_blend = clt_attn_blend_avx2;
     k->attn_merge = clt_attn_merge_avx2;
     k->attn_finish = clt_attn_finish_avx2;
 }

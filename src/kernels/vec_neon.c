@@ -201,6 +201,8 @@ void clt_vec_fill_neon(clt_kernels *k) {
     k->argmax = argmax;
     k->kv_store = clt_kv_store_neon;
     k->attn_chunk = clt_attn_chunk_neon;
+    k->attn_scores = clt_attn_scores_neon;
+    k->attn_blend = clt_attn_blend_neon;
     k->attn_merge = clt_attn_merge_neon;
     k->attn_finish = clt_attn_finish_neon;
 }

@@ -108,6 +108,8 @@ void clt_vec_fill_scalar(clt_kernels *k) {
     k->argmax = argmax;
     k->kv_store = clt_kv_store_scalar;
     k->attn_chunk = clt_attn_chunk_scalar;
+    k->attn_scores = clt_attn_scores_scalar;
+    k->attn_blend = clt_attn_blend_scalar;
     k->attn_merge = clt_attn_merge_scalar;
     k->attn_finish = clt_attn_finish_scalar;
 }
