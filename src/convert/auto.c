@@ -1,5 +1,5 @@
-/* Chooses types for a byte budget. Each tensor has a few candidates (bytes, predicted loss); which of them to take is a knapsack
- * problem, solved by dynamic programming over the bytes. */
+/* Chooses types for a byte budget. Each tensor has a few candidates (bytes, predicted loss); which of them to take is a
+ * knapsack problem, solved by dynamic programming over the bytes. */
 #include "convert/auto.h"
 #include <math.h>
 #include <stdlib.h>
@@ -7,7 +7,11 @@
 #include <strings.h>
 #include "convert/recipe.h"
 
-enum { SAMPLE_ROWS = 192, TOGETHER = 16 /* rows encoded in one go */, MAX_CHOICES = 12, UNITS = 20000 /* that a budget is counted in */ };
+enum {
+    SAMPLE_ROWS = 192,
+    TOGETHER = 16, /* rows encoded in one go */
+    UNITS = 20000  /* that a budget is counted in */
+};
 
 static const clt_type candidates[] = {CLT_Q2_K, CLT_Q3_K, CLT_IQ4_XS, CLT_IQ4_NL, CLT_Q4_K, CLT_Q4_1,
                                       CLT_Q5_K, CLT_Q5_0, CLT_Q5_1, CLT_Q6_K, CLT_Q8_0, CLT_F16};
@@ -24,7 +28,7 @@ typedef struct item {
     const clt_imatrix_entry *entry;
     double weight;           /* of relative noise */
     double signal, noise[N_CANDIDATES]; /* energies of the sample */
-    choice choices[MAX_CHOICES];
+    choice choices[N_CANDIDATES];
     int n;
     uint64_t least;          /* bytes of the smallest choice */
     bool failed;             /* a row could not be read, or holds no numbers */
@@ -198,8 +202,9 @@ static clt_status choose(work *w, uint64_t budget, uint64_t fixed_bytes, clt_err
 
 /* Everything of the file but the data of tensors, a little more than it will be. */
 static uint64_t head_bytes(const clt_manifest *m) {
-    uint64_t sum = m->head.metas.len + 512;
-    for (size_t i = 0; i < m->n; i++) sum += strlen(m->tensors[i].name) + 64 + 32 + (m->head.alignment ? m->head.alignment : 32);
+    enum { FIXED = 512, ENTRY = 64 };
+    uint64_t sum = m->head.metas.len + FIXED, padding = m->head.alignment ? m->head.alignment : 32;
+    for (size_t i = 0; i < m->n; i++) sum += strlen(m->tensors[i].name) + ENTRY + padding;
     return sum;
 }
 

@@ -1,7 +1,8 @@
 /* Model files into other model files: tensors of one file or folder come in, a GGUF file goes out, streamed.
  *
- * A *manifest* lists what is to be written: metadata, and for each tensor its name, type, shape and source. clt_manifest_write does the
- * work, with all threads of a pool and a few MB for each, whatever the size of the model. Makes no manifest by itself. */
+ * A *manifest* lists what is to be written: metadata, and for each tensor its name, type, shape and source.
+ * clt_manifest_write does the work, with all threads of a pool and a few MB for each, whatever the size of the model. Makes
+ * no manifest by itself. */
 #ifndef CLT_CONVERT_CONVERT_H
 #define CLT_CONVERT_CONVERT_H
 #include "base/mem.h"
@@ -46,7 +47,7 @@ typedef struct clt_manifest_facts { int layers, experts, heads, kv_heads; } clt_
 
 typedef struct clt_manifest {
     clt_arena *arena;         /* of names and numbers that it owns; created by clt_manifest_init */
-    clt_gguf_head head;       /* metadata, all but the two that state the quantisation; clt_manifest_write adds those and tensors */
+    clt_gguf_head head;       /* metadata, all but the two keys that state the quantisation: clt_manifest_write adds those */
     uint32_t file_type;       /* general.file_type */
     clt_manifest_facts facts;
     clt_manifest_tensor *tensors;

@@ -1,5 +1,5 @@
-/* Rows of floats into the blocks of a type. Sixteen blocks at a time are laid side by side for the search; what it finds is put
- * into their bytes. */
+/* Rows of floats into the blocks of a type. Sixteen blocks at a time are laid side by side for the search; what it finds is
+ * put into their bytes. */
 #include <math.h>
 #include <string.h>
 #include "convert/convert.h"
@@ -62,7 +62,8 @@ bool clt_encode_rows(clt_type t, clt_fit_fn fit, const float *x, const float *im
         int lanes = blocks - first < CLT_FIT_LANES ? (int)(blocks - first) : CLT_FIT_LANES;
         for (int lane = 0; lane < CLT_FIT_LANES; lane++) {
             int64_t b = first + lane;
-            if (lane < lanes) lay_lane(&g, lane, x + b * len, importance ? importance + b % blocks_per_row * len : NULL, len);
+            const float *w = importance ? importance + b % blocks_per_row * len : NULL;
+            if (lane < lanes) lay_lane(&g, lane, x + b * len, w, len);
             else clear_lane(&g, lane, len);
         }
         fit(t, g.x, g.w, &g.fit);

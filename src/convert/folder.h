@@ -4,8 +4,8 @@
 #define CLT_CONVERT_FOLDER_H
 #include "convert/convert.h"
 
-/* A text model or a drafter. type: of the matrices, F32, F16, BF16 or Q8_0. CLT_E_FILE: a tensor or key is missing or unknown;
- * CLT_E_UNSUPPORTED: not a model of the family. */
+/* A text model or a drafter. type: of the matrices, F32, F16, BF16 or Q8_0. CLT_E_FILE: a tensor or key is missing or
+ * unknown; CLT_E_UNSUPPORTED: not a model of the family. */
 clt_status clt_manifest_text(const clt_file *f, clt_type type, clt_manifest *out, clt_err *err);
 /* The towers for pictures and sound, as a vision file ("mmproj"). CLT_E_UNSUPPORTED: the folder has none. */
 clt_status clt_manifest_towers(const clt_file *f, clt_type type, clt_manifest *out, clt_err *err);

@@ -113,7 +113,8 @@ static void put_layers(const folder *d, const char *key, int64_t sliding, int64_
     char name[96];
     int32_t *v = CLT_ARENA_NEW(d->out->arena, int32_t, d->layers);
     snprintf(name, sizeof name, "%s%s", d->keys.arch, key);
-    for (int64_t l = 0; v && l < d->layers; l++) v[l] = (int32_t)((by_kind ? is_sliding(d, l) : l < first_wide) ? sliding : full);
+    for (int64_t l = 0; v && l < d->layers; l++)
+        v[l] = (int32_t)((by_kind ? is_sliding(d, l) : l < first_wide) ? sliding : full);
     if (v) clt_gguf_put_array(d->keys.head, name, CLT_META_I32, (uint64_t)d->layers, v, (size_t)d->layers * sizeof *v);
     else d->keys.head->metas.failed = true;
 }
@@ -139,7 +140,8 @@ static void put_rope(const folder *d) {
         clt_keys_f32(k, ".rope.scaling.factor", clt_json_num_or(scaling, "factor", 1));
     }
     clt_keys_f32(k, ".rope.freq_base", clt_json_num_or(full ? full : d->text, "rope_theta", 1e6));
-    double local = sliding ? clt_json_num_or(sliding, "rope_theta", 1e4) : clt_json_num_or(d->text, "rope_local_base_freq", 0);
+    double local = sliding ? clt_json_num_or(sliding, "rope_theta", 1e4)
+                           : clt_json_num_or(d->text, "rope_local_base_freq", 0);
     if (local > 0) clt_keys_f32(k, ".rope.freq_base_swa", local);
 }
 
@@ -174,7 +176,8 @@ static void put_common(const folder *d) {
 
 static void put_gemma4(const folder *d) {
     const clt_keys *k = &d->keys;
-    int64_t head = clt_json_int_or(d->text, "head_dim", 256), expert_ffn = clt_json_int_or(d->text, "moe_intermediate_size", 0);
+    int64_t head = clt_json_int_or(d->text, "head_dim", 256);
+    int64_t expert_ffn = clt_json_int_or(d->text, "moe_intermediate_size", 0);
     clt_keys_u32(k, ".attention.shared_kv_layers", clt_json_int_or(d->text, "num_kv_shared_layers", 0));
     clt_keys_u32(k, ".embedding_length_per_layer_input", clt_json_int_or(d->text, "hidden_size_per_layer_input", 0));
     put_pattern(d);
@@ -237,7 +240,8 @@ clt_status clt_manifest_text(const clt_file *f, clt_type type, clt_manifest *out
     int64_t tokens = 0;
     const char *kind = clt_json_str(clt_json_get(d.root, "model_type"), &n);
     const clt_json *text = clt_json_get(d.root, "text_config");
-    if (!kind) return clt_fail(err, CLT_E_FILE, "%s/config.json: key model_type is missing or not a string", clt_file_path(f));
+    if (!kind)
+        return clt_fail(err, CLT_E_FILE, "%s/config.json: key model_type is missing or not a string", clt_file_path(f));
     d.text = clt_json_kind(text) == CLT_JSON_OBJECT ? text : d.root;
     d.family = starts(kind, n, "gemma3") ? GEMMA3 : n > 9 && !memcmp(kind + n - 9, "assistant", 9) ? ASSISTANT : GEMMA4;
     d.layers = clt_json_int_or(d.text, "num_hidden_layers", 0);

@@ -1,7 +1,7 @@
 /* The vocabulary of a Hugging Face folder as GGUF metadata.
  *
- * Gemma 4: pieces, specials and merges of tokenizer.json, read as a stream; every score is the converter's constant. Gemma 3:
- * pieces, scores and kinds of tokenizer.model, with the added tokens that tokenizer_config.json lists. */
+ * Gemma 4: pieces, specials and merges of tokenizer.json, read as a stream; every score is the converter's constant. Gemma
+ * 3: pieces, scores and kinds of tokenizer.model, with the added tokens that tokenizer_config.json lists. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

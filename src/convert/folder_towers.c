@@ -1,4 +1,4 @@
-/* The towers of a Hugging Face folder as a vision file. Which tensor has which name there, the binding of the towers says. */
+/* The towers of a Hugging Face folder as a vision file. The binding of the towers says which tensor has which name there. */
 #include <stdio.h>
 #include <string.h>
 #include "convert/folder.h"

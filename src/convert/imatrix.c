@@ -91,7 +91,8 @@ static clt_status read_entry(const clt_file *f, const clt_tensor *sums, clt_imat
     if (status == CLT_OK) status = read_numbers(f, counts, e->counts, err);
     snprintf(name, sizeof name, "%.*s%s", (int)len, sums->name, sensitivity_end);
     const clt_tensor *s = clt_file_find(f, name);
-    if (status == CLT_OK && s && s->dims[0] == 1 && clt_tensor_rows(s) == 1) status = read_numbers(f, s, &e->sensitivity, err);
+    if (status == CLT_OK && s && s->dims[0] == 1 && clt_tensor_rows(s) == 1)
+        status = read_numbers(f, s, &e->sensitivity, err);
     if (status == CLT_OK && !(isfinite(e->sensitivity) && e->sensitivity >= 0))
         status = fail_damaged(clt_file_path(f), name, "holds a number that is no sensitivity", err);
     return status ? status : to_means(e, clt_file_path(f), err);

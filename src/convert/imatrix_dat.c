@@ -29,7 +29,8 @@ static bool take_i32(cursor *c, int32_t *out) {
 
 static clt_status read_entry(cursor *c, clt_imatrix *out) {
     int32_t len = 0, calls = 0, n = 0;
-    if (!take_i32(c, &len) || len < 1 || len > MAX_NAME || (uint64_t)len > c->size - c->at) return fail_at(c, "a name's length");
+    if (!take_i32(c, &len) || len < 1 || len > MAX_NAME || (uint64_t)len > c->size - c->at)
+        return fail_at(c, "a name's length");
     const char *name = (const char *)c->data + c->at;
     if (memchr(name, 0, (size_t)len)) return fail_at(c, "a name");
     c->at += (uint64_t)len;
@@ -42,7 +43,8 @@ static clt_status read_entry(cursor *c, clt_imatrix *out) {
     c->at += (uint64_t)n * 4;
     for (int32_t i = 0; i < n; i++) {
         e->values[i] = calls > 0 ? e->values[i] / (float)calls : 1.0f;
-        if (!(isfinite(e->values[i]) && e->values[i] >= 0)) return fail_at(c, "a number that is no mean square, before the one");
+        if (!(isfinite(e->values[i]) && e->values[i] >= 0))
+            return fail_at(c, "a number that is no mean square stands before the one");
     }
     return CLT_OK;
 }

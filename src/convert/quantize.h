@@ -18,8 +18,8 @@ typedef struct clt_quantize_request {
 
 /* A manifest that copies a GGUF file as it is. */
 clt_status clt_manifest_copy(const clt_file *f, clt_manifest *p, clt_err *err);
-/* Changes the types of a manifest. overridden: [tensors], becomes true where an override applied; may be NULL. CLT_E_USAGE: a
- * pattern that is none; CLT_E_FILE: an importance that does not fit. */
+/* Changes the types of a manifest. overridden: [tensors], becomes true where an override applied; may be NULL. CLT_E_USAGE:
+ * a pattern that is none; CLT_E_FILE: an importance that does not fit. */
 clt_status clt_manifest_quantize(clt_manifest *p, const clt_quantize_request *r, bool *overridden, clt_err *err);
 
 #endif

@@ -55,7 +55,9 @@ static const struct rule {
 };
 
 /* With eight experts these three are next to nothing beside the experts. */
-static const struct { kind kind; clt_type type; } eight_experts[] = {{VALUE, CLT_Q8_0}, {KEY, CLT_Q8_0}, {ATTN_OUT, CLT_Q5_K}};
+static const struct { kind kind; clt_type type; } eight_experts[] = {
+    {VALUE, CLT_Q8_0}, {KEY, CLT_Q8_0}, {ATTN_OUT, CLT_Q5_K},
+};
 
 static bool eight_experts_raise_output(const clt_recipe *r) {
     return !strcmp(r->name, "Q2_K") || !strncmp(r->name, "Q3_K", 4) || !strncmp(r->name, "Q4_K", 4) ||
@@ -71,8 +73,8 @@ const clt_recipe *clt_recipe_find(const char *name) {
 }
 
 const char *clt_recipe_names(void) {
-    return "Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2_K Q2_K_S Q3_K_S Q3_K_M Q3_K_L Q4_K_S Q4_K_M Q5_K_S Q5_K_M Q6_K IQ4_NL IQ4_XS F32 F16 "
-           "BF16 auto:SIZE";
+    return "Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2_K Q2_K_S Q3_K_S Q3_K_M Q3_K_L Q4_K_S Q4_K_M Q5_K_S Q5_K_M Q6_K IQ4_NL IQ4_XS "
+           "F32 F16 BF16 auto:SIZE";
 }
 
 static bool has(const char *name, const char *part) { return strstr(name, part) != NULL; }

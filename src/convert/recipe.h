@@ -26,8 +26,8 @@ typedef struct clt_recipe_model {
 
 /* Whether any recipe changes the type of this tensor: norms, routers, position tables and vectors stay as they are. */
 bool clt_recipe_applies(const char *name, int n_dims);
-/* The type of a tensor that recipes apply to; value_index: how many value matrices of lower layers the file has. Includes the
- * step down to types whose blocks fit the row length. */
+/* The type of a tensor that recipes apply to; value_index: how many value matrices of lower layers the file has. Includes
+ * the step down to types whose blocks fit the row length. */
 clt_type clt_recipe_type(const clt_recipe *r, const clt_recipe_model *m, const char *name, int64_t cols, int value_index);
 /* t, or the type that takes its place where rows are no whole number of blocks. */
 clt_type clt_type_fitting(clt_type t, int64_t cols);

@@ -1,7 +1,7 @@
 /* tokenizer.model, the protocol buffer of SentencePiece: its pieces come out, nothing else of it is read.
  *
- *   message   field 1, repeated: a piece { 1: text, 2: score, 32 bits, 3: kind, whose numbers GGUF has taken over; 4, a piece
- *             that a user defined, counts as normal }
+ *   message   field 1, repeated: a piece { 1: text, 2: score, 32 bits, 3: kind }. Its numbers are
+ *             those of GGUF, but for 4, a piece that a user defined, which counts as normal
  *   field     varint: number << 3 | wire type; 0 = varint, 1 = 8 bytes, 2 = varint length and bytes, 5 = 4 bytes
  */
 #include <string.h>
@@ -70,7 +70,8 @@ clt_status clt_pieces_read(const char *path, clt_pieces *out, clt_err *err) {
     clt_map map = {0};
     *out = (clt_pieces){0};
     clt_status status = clt_map_open(path, &map, err);
-    if (status != CLT_OK) return clt_hint(err, "a Gemma 3 folder is converted with its tokenizer.model: fetch that file, too");
+    if (status != CLT_OK)
+        return clt_hint(err, "a Gemma 3 folder is converted with its tokenizer.model: fetch that file, too");
     cursor c = {map.data, map.data + map.size};
     bool sound = map.size > 0;
     while (sound && c.at < c.end) {

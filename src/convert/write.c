@@ -1,5 +1,5 @@
-/* Writes a manifest: each task reads some rows of a tensor, encodes them and writes them at their place, so that memory does not
- * grow with the model and no thread waits for another within a tensor. */
+/* Writes a manifest: each task reads some rows of a tensor, encodes them and writes them at their place, so that memory does
+ * not grow with the model and no thread waits for another within a tensor. */
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <unistd.h>
@@ -63,7 +63,7 @@ static failure encode_task(const job *j, desk *d, int64_t first, int64_t end) {
     const clt_source *s = &t->source;
     uint64_t bytes = row_bytes(t);
     if (same_bytes(t))
-        return clt_file_read(s->file, s->tensor, (uint64_t)first * bytes, d->bytes, (size_t)((uint64_t)(end - first) * bytes))
+        return clt_file_read(s->file, s->tensor, (uint64_t)first * bytes, d->bytes, (size_t)(end - first) * bytes)
                    ? NONE : NOT_READ;
     for (int64_t row = first; row < end; row++)
         if (!clt_source_row(s, row, d->x + (row - first) * s->cols, d->space)) return NOT_READ;

@@ -177,7 +177,7 @@ static clt_status convert(files *f, const culet_convert_params *p, culet_quantiz
     if (status == CLT_OK) status = open_machine(f, p->threads, err);
     if (status != CLT_OK) return status;
     f->manifest.file_type = type == CLT_F32 ? 0 : type == CLT_F16 ? 1 : type == CLT_BF16 ? 32 : 7;
-    *out = (culet_quantized){.tensors = f->manifest.n, .bytes_before = clt_file_bytes(f->file), .bytes = bytes_of(&f->manifest)};
+    *out = (culet_quantized){f->manifest.n, clt_file_bytes(f->file), bytes_of(&f->manifest)};
     return clt_manifest_write(&f->manifest, p->output, &(clt_convert_run){f->pool, f->fit, p->progress, p->user}, err);
 }
 

@@ -177,7 +177,8 @@ static clt_status measure_sensitivities(measure *m, double share) {
     m->results = clt_calloc(m->matrix.n + 1, sizeof *m->results);
     m->base = clt_alloc(tokens * v * sizeof *m->base);
     m->row = clt_alloc(v * sizeof *m->row);
-    if (!m->energy || !m->results || !m->base || !m->row) return clt_fail_memory(m->err, "the probe", tokens * v * sizeof *m->base);
+    if (!m->energy || !m->results || !m->base || !m->row)
+        return clt_fail_memory(m->err, "the probe", tokens * v * sizeof *m->base);
     clt_scratch_set_observer(m->session->scratch, add_energy, m);
     clt_status status = window(m, 0, tokens - 1, keep_base);
     for (size_t k = 0; status == CLT_OK && k < m->matrix.n; k++) {

@@ -1,5 +1,5 @@
-/* The head of a GGUF v3 file being made: metadata and tensor table, as bytes. The tensors' data follow it, each at a multiple
- * of the alignment; whoever writes them keeps to the offsets that clt_gguf_put_tensor gives.
+/* The head of a GGUF v3 file being made: metadata and tensor table, as bytes. The tensors' data follow it, each at a
+ * multiple of the alignment; whoever writes them keeps to the offsets that clt_gguf_put_tensor gives.
  *
  * Zero-initialise. A failed allocation sets metas.failed or tensors.failed; clt_gguf_head_end reports it. */
 #ifndef CLT_FILE_GGUF_WRITE_H

@@ -40,8 +40,8 @@ void clt_observe_product(clt_scratch *s, const clt_mat *w, const float *x, int64
 void clt_observe_expert(clt_scratch *s, int l, int e, const clt_mat *w, const float *x, float *y, int rows) {
     const clt_expert *experts = s->net->layer[l].experts;
     bool down = w == &experts[e].down, split = s->net->model->layer[l].gate_exps != NULL;
-    clt_observed o = {.matrix = e, .matrices = s->net->config->experts, .rows = rows, .x = x, .ldx = w->cols, .cols = w->cols,
-                      .y = y, .ldy = w->rows, .outputs = w->rows};
+    clt_observed o = {.matrix = e, .matrices = s->net->config->experts, .rows = rows, .x = x,
+                      .ldx = w->cols, .cols = w->cols, .y = y, .ldy = w->rows, .outputs = w->rows};
     if (!s->observe || !rows) return;
     snprintf(o.name, sizeof o.name, "blk.%d.ffn_%s_exps.weight", l,
              down ? "down" : !split ? "gate_up" : w == &experts[e].gate ? "gate" : "up");

@@ -1,10 +1,10 @@
 /* The search itself, for registers of FIT_WIDTH floats: included by one file for each CPU level.
  *
  * All types are one of two problems. *Scaled* types: y = d q with q a whole number of a range, or an entry of a table.
- * *Affine* types: y = d q - m, q >= 0. For given codes the best d (and m) is a least-squares solution; for given d (and m) the
- * best codes are the nearest ones. So the search tries a few dozen ways to lay the range over the block, solves for each,
- * keeps the best and lets both steps take turns. Types of 256 numbers then bring the scales of their sub-blocks to whole
- * numbers, a problem of the first kind again, and try the neighbours of each.
+ * *Affine* types: y = d q - m, q >= 0. For given codes the best d (and m) is a least-squares solution; for given d (and m)
+ * the best codes are the nearest ones. So the search tries a few dozen ways to lay the range over the block, solves for
+ * each, keeps the best and lets both steps take turns. Types of 256 numbers then bring the scales of their sub-blocks to
+ * whole numbers, a problem of the first kind again, and try the neighbours of each.
  *
  * A block is first divided by its largest magnitude, so that nothing overflows or vanishes. */
 #ifndef FIT_WIDTH
@@ -107,8 +107,8 @@ CLT_INLINE vf win_of(const shape *s, const part *p, vf inverse, vf *d) {
     return *d * xq;
 }
 
-/* Codes that the largest number is tried on: so many steps within the far end of the range (lo), and with the other sign within
- * the near one (hi). Below 0 it is cut. Whole steps find the codes of numbers that were quantised before. */
+/* Codes that the largest number is tried on: so many steps within the far end of the range (lo), and with the other sign
+ * within the near one (hi). Below 0 it is cut. Whole steps find the codes of numbers that were quantised before. */
 static const float far_steps[] = {0.0f, -0.9f, -0.45f, 0.3f, 0.6f, 1.0f, 1.5f, 2.0f, 2.5f, 3.0f, 4.0f};
 static const float near_steps[] = {0.0f, -0.45f, 0.3f, 0.6f, 1.0f, 1.5f, 2.0f, 3.0f};
 /* By how much more a later attempt must win: less is the rounding of sums, and the earlier of equals shall stay. */

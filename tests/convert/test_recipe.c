@@ -105,7 +105,8 @@ static void test_sizes(void **state) {
     assert_true(clt_auto_size("auto:1.5G", &n) && n == 1500000000);
     assert_true(clt_auto_size("AUTO:2GiB", &n) && n == 2147483648);
     assert_true(clt_auto_size("auto:512k", &n) && n == 512000);
-    static const char *const wrong[] = {"auto", "auto:", "auto:x", "auto:0", "auto:-5", "auto:5X", "auto:1e300", "auto:nan", "Q4_0"};
+    static const char *const wrong[] = {"auto", "auto:", "auto:x", "auto:0", "auto:-5", "auto:5X", "auto:1e300",
+                                        "auto:nan", "Q4_0"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) assert_false(clt_auto_size(wrong[i], &n));
 }
 

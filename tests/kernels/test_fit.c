@@ -1,5 +1,5 @@
-/* The search for scales: the same bits on every level, within each type's bound of error, never worse than plain rounding, and
- * exact on numbers that a type already holds. */
+/* The search for scales: the same bits on every level, within each type's bound of error, and exact on numbers that a type
+ * already holds. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -165,7 +165,8 @@ static void test_finds_an_earlier_quantisation(void **state) {
             decode_lane(plain[k].t, &f, lane, y);
             for (int i = 0; i < n; i++)
                 if (!(fabsf(x[i * CLT_FIT_LANES + lane] - y[i]) < 1e-6f))
-                    fail_msg("%s: %g became %g", clt_type_name((uint32_t)plain[k].t), (double)x[i * CLT_FIT_LANES + lane], (double)y[i]);
+                    fail_msg("%s: %g became %g", clt_type_name((uint32_t)plain[k].t),
+                             (double)x[i * CLT_FIT_LANES + lane], (double)y[i]);
         }
     }
 }
@@ -180,8 +181,8 @@ static void test_odd_blocks(void **state) {
         for (int i = 0; i < n; i++)
             for (int lane = 0; lane < CLT_FIT_LANES; lane++) {
                 float *v = &x[i * CLT_FIT_LANES + lane];
-                *v = lane == 1 && i == 5 ? 3.0f : lane == 2 ? -0.25f : lane == 3 ? 1e-30f * uniform() : lane == 4 ? 1e15f * uniform()
-                   : lane > 4 ? bell() : 0;
+                *v = lane == 1 && i == 5 ? 3.0f : lane == 2 ? -0.25f : lane == 3 ? 1e-30f * uniform()
+                     : lane == 4 ? 1e15f * uniform() : lane > 4 ? bell() : 0;
                 w[i * CLT_FIT_LANES + lane] = lane == 5 ? 0 : lane == 6 ? (float)(i == 7) : lane == 7 ? 1e-30f : 1;
             }
         clt_fit_scalar(all[k], x, w, &f);
