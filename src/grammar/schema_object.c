@@ -63,20 +63,38 @@ static int compare_name(const void *name, const void *m) {
     return strcmp(name, (*(member *const *)m)->name);
 }
 
-/* Marks the required ones; with `append`, those that are not declared become members first, perhaps twice. */
-static void mark_required(object *o, bool append) {
+static int compare_texts(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Makes members of the required names that are not declared; one that is listed twice comes twice. */
+static void add_required(object *o) {
     size_t n = o->n;
-    member **sorted = clt_calloc(n + 1, sizeof *sorted);
+    const char **declared = clt_calloc(n + 1, sizeof *declared);
+    if (!declared) o->s->nfa.no_memory = true;
+    for (size_t i = 0; i < n && declared; i++) declared[i] = o->members[i].name;
+    if (n > 1 && declared) qsort(declared, n, sizeof *declared, compare_texts);
+    for (uint32_t i = 0; i < o->all->n && declared; i++) {
+        const clt_json *list = clt_json_get(o->all->node[i], "required");
+        for (size_t k = 0; k < clt_json_len(list); k++) {
+            const char *name = clt_json_str(clt_json_at(list, k), NULL);
+            if (n == 0 || !bsearch(&name, declared, n, sizeof *declared, compare_texts)) add(o, name);
+        }
+    }
+    clt_free(declared);
+}
+
+static void mark_required(object *o) {
+    member **sorted = clt_calloc(o->n + 1, sizeof *sorted);
     if (!sorted) o->s->nfa.no_memory = true;
-    for (size_t i = 0; i < n && sorted; i++) sorted[i] = &o->members[i];
-    if (n > 1 && sorted) qsort(sorted, n, sizeof *sorted, compare_members);
+    for (size_t i = 0; i < o->n && sorted; i++) sorted[i] = &o->members[i];
+    if (o->n > 1 && sorted) qsort(sorted, o->n, sizeof *sorted, compare_members);
     for (uint32_t i = 0; i < o->all->n && sorted; i++) {
         const clt_json *list = clt_json_get(o->all->node[i], "required");
         for (size_t k = 0; k < clt_json_len(list); k++) {
             const char *name = clt_json_str(clt_json_at(list, k), NULL);
-            member **m = n ? bsearch(name, sorted, n, sizeof *sorted, compare_name) : NULL;
-            if (m && !append) (*m)->required = true;
-            else if (!m && append) add(o, name); /* moves the members, but then none is marked */
+            member **m = o->n ? bsearch(name, sorted, o->n, sizeof *sorted, compare_name) : NULL;
+            if (m) (*m)->required = true;
         }
     }
     clt_free(sorted);
@@ -104,9 +122,9 @@ static bool read_required(object *o) {
         for (size_t k = 0; k < clt_json_len(list) && good; k++) good = clt_json_str(clt_json_at(list, k), NULL) != NULL;
         if (!good) return clt_schema_fail(o->s, o->path, "required", "expected a list of names");
     }
-    mark_required(o, true);
+    add_required(o);
     drop_doubles(o);
-    mark_required(o, false);
+    mark_required(o);
     return clt_schema_ok(o->s);
 }
 

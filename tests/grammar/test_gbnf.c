@@ -123,6 +123,10 @@ static void test_hostile(void **state) {
     clt_buf_free(&rules);
     clt_buf_free(&whole);
 
+    held = repeated("root ::= (\"x\"", " | \"w%d\" [a-z]*", 20000, ")*"); /* all ways lead to all beginnings */
+    assert_non_null(strstr(gbnf_error(held.data), "too many ways"));
+    clt_buf_free(&held);
+
     held = repeated("root ::= ", "(", 300, "\"a\"");
     assert_non_null(strstr(gbnf_error(held.data), "nested too deeply"));
     clt_buf_free(&held);

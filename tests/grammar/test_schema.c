@@ -225,6 +225,7 @@ static void test_refusals(void **state) {
         {"{\"pattern\":\"(a\"}", "not closed"},
         {"{\"pattern\":\"a)\"}", "closing parenthesis"},
         {"{\"pattern\":\"*a\"}", "nothing to repeat"},
+        {"{\"pattern\":\"^(a{1,1000}){1,1000}$\"}", "pattern: a repetition that is too large"},
         {"{\"pattern\":5}", "pattern: expected a text"},
         {"{\"minimum\":3,\"maximum\":2}", "minimum: no number is left"},
         {"{\"minimum\":\"3\"}", "minimum: expected a number"},
@@ -305,6 +306,25 @@ static void test_heavy(void **state) {
     clt_buf_puts(&b, "\"20\":{\"type\":\"null\"}}}");
     g = schema(b.data);
     assert_verdicts(g, (const char *const[]){"+null", "-1", NULL});
+    clt_grammar_free(g);
+
+    clt_buf_reset(&b); /* many ways from each number to what follows it */
+    clt_buf_puts(&b, "{\"type\":\"object\",\"properties\":{");
+    for (int i = 0; i < 300; i++) clt_buf_printf(&b, "%s\"p%d\":{\"type\":\"integer\",\"minimum\":%d}", i ? "," : "", i, i);
+    clt_buf_puts(&b, "}}");
+    g = schema(b.data);
+    assert_verdicts(g, (const char *const[]){"+{\"p7\":7,\"p299\":300}", "-{\"p7\":6,", "-{\"p7\":7,\"p6\"", NULL});
+    clt_grammar_free(g);
+
+    clt_buf_reset(&b);
+    clt_buf_puts(&b, "{\"required\":[\"id\"");
+    for (int i = 0; i < 2000; i++) clt_buf_printf(&b, ",\"r%d\"", i % 1999);
+    clt_buf_puts(&b, "],\"properties\":{\"id\":{\"enum\":[0");
+    for (int i = 1; i < 20000; i++) clt_buf_printf(&b, ",\"v%d\"", i);
+    clt_buf_puts(&b, "]}}}");
+    g = schema(b.data);
+    assert_verdicts(g, (const char *const[]){"~{\"id\":\"v19999\",\"r0\":1,\"r1\":", "-{\"id\":\"v20000\"",
+                                             "-{\"id\":0,\"r1\"", NULL});
     clt_grammar_free(g);
 
     clt_buf_reset(&b);
