@@ -84,6 +84,20 @@ def test_thought_stays_free(culet):
         assert culet("run", "-m", MODEL, "-p", "hello", "-s", seed, "-j", "{}", "-n", 20, "--json").json()["reasoning"] == ""
 
 
+@pytest.mark.parametrize("sampling", [["--temp", "0"], ["-s", "7"]])
+def test_drafts_change_nothing(culet, sampling, tmp_path):
+    """Drafts come from the prompt or a file, good ones and bad ones; the reply stays the same."""
+    prompt = 'Give me {"name":"abc","n":12,"tags":["a","a"]} and {"name":"abc","n":12,"tags":[]}'
+    common = ["run", "-m", MODEL, "-p", prompt, "-j", json.dumps(PERSON), "--json", *sampling]
+    off = culet(*common, "--spec", "off").json()
+    check_person(off["text"])
+    assert culet(*common, "--spec", "lookup").json()["ids"] == off["ids"]
+    assert culet(*common, "--spec", "auto").json()["ids"] == off["ids"]
+    for name, text in [("same", off["text"]), ("other", '{"name":"zzz", "n": 1, "tags": [1]} and more')]:
+        (tmp_path / name).write_text(text)
+        assert culet(*common, "--spec", "lookup", "--predict-file", tmp_path / name).json()["ids"] == off["ids"]
+
+
 @pytest.mark.parametrize("flags, words", [
     (["-j", '{"not":{}}'], "json_schema: #: not: this key cannot be honoured"),
     (["-j", '{"type":"object","properties":{"a":{"pattern":"(?=x)"}}}'], "#/properties/a: pattern"),
