@@ -127,9 +127,9 @@ static double share(const clt_speculator *s, source from, int length) {
 static double cost(const clt_speculator *s, size_t rows) {
     size_t below = 0, above = 0;
     double one = s->ms[1] > 0 ? s->ms[1] : 0;
-    for (size_t i = 1; i <= CLT_DRAFT_MOST + 1 && !one; i++)
+    for (size_t i = 1; i <= CLT_DRAFT_MOST + 1 && one <= 0; i++)
         if (s->ms[i] > 0) one = s->ms[i] / (1 + ROW_COST * (double)(i - 1));
-    if (!one) return 1 + ROW_COST * (double)(rows - 1);
+    if (one <= 0) return 1 + ROW_COST * (double)(rows - 1);
     for (size_t i = 1; i <= CLT_DRAFT_MOST + 1; i++) {
         if (s->ms[i] <= 0) continue;
         if (i <= rows) below = i;
