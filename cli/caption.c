@@ -20,7 +20,11 @@
 #include "signals.h"
 #include "verbs.h"
 
-enum { LONG_CAPTION = 1024, AROUND = 2 /* tokens that begin and end a span */ };
+enum {
+    LONG_CAPTION = 1024,
+    AROUND = 2,      /* tokens that begin and end a span */
+    DAMAGED_MOST = 30 /* frames of a camera, one after another */
+};
 static const char default_picture_text[] = "Describe what is to be seen, in one or two sentences.";
 static const char default_sound_text[] = "Write down word for word what is said, in the language in which it is said.";
 
@@ -42,7 +46,7 @@ typedef struct caption {
     float *bias_values;
     clt_ids prediction;      /* --predict-file, or the caption of the frame before: what changes little is told alike */
     cli_lines_file lines;    /* of --out */
-    size_t seen, done, failed, known;
+    size_t seen, done, failed, known, damaged;
     double last_end_ms;
 } caption;
 
@@ -354,10 +358,13 @@ static int generate(caption *c, cli_ready *r, double wait_ms) {
 /* A picture that could not be had: fatal, unless others follow that are not concerned. */
 static int pass_over(caption *c, const cli_ready *r) {
     bool alone = (c->from == FILES || c->from == SOUNDS) && c->files.n == 1;
-    int code;
     cli_progress_end();
-    code = cli_fail_engine(&r->failure);
-    if (r->failure.status != CULET_FAILED || r->end || alone) {
+    if (c->from == CAMERA && r->failure.status == CULET_FAILED && !r->end && ++c->damaged < DAMAGED_MOST) {
+        cli_note("warning: a frame is left out: %s", r->failure.text); /* cables do that */
+        return 0;
+    }
+    int code = cli_fail_engine(&r->failure);
+    if (r->failure.status != CULET_FAILED || r->end || alone || c->from == CAMERA) {
         return code;
     }
     c->failed++;
@@ -374,6 +381,7 @@ static int take(caption *c, cli_ready *r, double wait_ms) {
     if (!r->media) {
         return pass_over(c, r);
     }
+    c->damaged = 0;
     if (*remark) {
         cli_note("%s: %s", r->shot.name, remark);
     }

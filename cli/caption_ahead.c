@@ -168,7 +168,11 @@ static void make_next(cli_ahead *a, cli_ready *r) {
     } else if (!r->end && take_digest(a, r)) {
         encode(a, r);
     }
-    a->last_encode_ms = r->encode_ms;
+    if (r->media) {
+        a->last_encode_ms = r->encode_ms;
+    } else {
+        a->last_shot_ms = -1; /* the next one is due at once */
+    }
     clt_buf_free(&r->shot.bytes);
     clt_free(r->shot.rgb);
     clt_free(r->shot.samples);

@@ -3,7 +3,7 @@
  * FAKE_CAMERA        the path
  * FAKE_CAMERA_KIND   mjpeg, yuyv, other (a format nobody reads), busy, nocapture, nodevice, huge, index (names a buffer that
  *                    does not exist), long (states more bytes than a buffer has), silent, unplug (after FAKE_CAMERA_FRAMES),
- *                    cut (every second frame is cut off), colours (YUYV, all frames the same), refused (may not be opened)
+ *                    cut (each FAKE_CAMERA_EVERY-th frame is cut off), colours (YUYV, all frames the same), refused (may not be opened)
  * FAKE_CAMERA_JPEGS  mjpeg: files "PREFIX0.jpg", "PREFIX1.jpg", … shown in turn
  * FAKE_CAMERA_MS     a new frame so often (20)
  *
@@ -59,7 +59,8 @@ static void fill(int b, int frame) {
     FILE *f = fopen(path, "rb");
     used[b] = f ? (int)fread(to, 1, BYTES, f) : 0;
     if (f) fclose(f);
-    if (is("cut") && frame % 2 == 0) used[b] = 20;
+    if (is("cut") && frame % number("FAKE_CAMERA_EVERY", 2) == 0) used[b] = frame % 4 == 0 ? 20 : 80;
+    if (is("unplug") && frame == number("FAKE_CAMERA_FRAMES", 3) - 1) used[b] /= 2; /* in the middle of it */
 }
 
 /* What the driver did since the last look. */

@@ -311,10 +311,10 @@ def test_the_newest_frame_is_next(culet, seeing, fake):
 
 def test_a_newer_frame_takes_the_place_of_one_that_waits(culet, seeing, fake):
     """The picture never changes, so that encoding it costs nothing: what is told is never much older than --every."""
-    told = lines(watch(culet, seeing, fake("colours", MS=10), "--frames", "4", "-n", "6000", "--ignore-eos", every="0.02"))[1:]
-    assert min(t["generate_ms"] for t in told) > 150
+    long = ["--frames", "3", "-n", "1500", "--ignore-eos", "-t", "1", "--spec", "off"]
+    told = lines(watch(culet, seeing, fake("colours", MS=2), *long, every="0.005"))[1:]
     assert sum(t["age_ms"] for t in told) < sum(t["generate_ms"] for t in told) / 2
-    still = lines(watch(culet, seeing, fake("colours", MS=10), "--frames", "4", "-n", "6000", "--ignore-eos", every="0"))[1:]
+    still = lines(watch(culet, seeing, fake("colours", MS=2), *long, every="0"))[1:]
     assert sum(t["age_ms"] for t in still) > sum(t["generate_ms"] for t in still) / 2
 
 
@@ -328,8 +328,12 @@ def test_a_closed_output_ends_it(binary, seeing, fake):
 
 
 def test_cut_frames_are_passed_over(culet, seeing, fake):
-    told = lines(watch(culet, seeing, fake("cut"), "--frames", "3"))
-    assert all(t["frame"] % 2 for t in told)
+    r = watch(culet, seeing, fake("cut", MS=7), "--frames", "5")
+    told = lines(r)
+    assert len(told) == 5 and all(t["frame"] % 2 for t in told)
+    assert all("warning: a frame is left out" in line for line in r.err.splitlines())
+    hopeless = watch(culet, seeing, fake("cut", MS=7, EVERY=1), "--frames", "1")
+    assert hopeless.code == 1 and hopeless.out == b"" and hopeless.err.splitlines()[-1].startswith("culet: ")
 
 
 @pytest.mark.parametrize("kind,code,words", [
