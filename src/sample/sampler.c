@@ -8,7 +8,7 @@
  * Few ids are changed by bias and penalties, so logits are read where they lie: changed ids live in a short list, marked in
  * `slot`. Candidates are a heap that is sorted only as far as somebody asks. Nothing is allocated per pick.
  *
- * Ids that are not allowed are no candidates, so the best of the others wins, and where the best of all is allowed, it does. */
+ * Ids that are not allowed are no candidates: the best of the others wins, and where the best of all is allowed, it does. */
 #include "sample/sample.h"
 #include <math.h>
 #include <string.h>
