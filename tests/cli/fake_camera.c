@@ -1,9 +1,10 @@
 /* A camera that is none: preloaded into the program under test, it answers for one path and leaves all others alone.
  *
  * FAKE_CAMERA        the path
- * FAKE_CAMERA_KIND   mjpeg, yuyv, other (a format nobody reads), busy, nocapture, nodevice, huge, index (names a buffer that
- *                    does not exist), long (states more bytes than a buffer has), silent, unplug (after FAKE_CAMERA_FRAMES),
- *                    cut (each FAKE_CAMERA_EVERY-th frame is cut off), colours (YUYV, all frames the same), refused (may not be opened)
+ * FAKE_CAMERA_KIND   mjpeg, yuyv, colours (YUYV, all frames the same), other (a format nobody reads), busy, nocapture,
+ *                    nodevice, refused (may not be opened), huge, index (names a buffer that is none), long (states more
+ *                    bytes than a buffer has), silent, unplug (in the middle of frame FAKE_CAMERA_FRAMES), cut (each
+ *                    FAKE_CAMERA_EVERY-th frame is cut off)
  * FAKE_CAMERA_JPEGS  mjpeg: files "PREFIX0.jpg", "PREFIX1.jpg", … shown in turn
  * FAKE_CAMERA_MS     a new frame so often (20)
  *
