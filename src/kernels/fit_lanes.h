@@ -115,11 +115,11 @@ static const float near_steps[] = {0.0f, -0.45f, 0.3f, 0.6f, 1.0f, 1.5f, 2.0f, 3
 #define CLEARLY 1.000001f
 enum { N_FAR = sizeof far_steps / sizeof *far_steps, N_NEAR = sizeof near_steps / sizeof *near_steps, POLISH = 3 };
 
-/* One of these codes; 0: so far within that it cannot be the best. `step`: between neighbouring codes, on average. */
+/* One of these codes; 0: not worth an attempt. `step`: between neighbouring codes, on average. */
 CLT_INLINE float code_tried(const shape *s, int k) {
     float step = s->table ? 16.0f : 1.0f;
     float end = k < N_FAR ? -s->lo : s->hi, within = (k < N_FAR ? far_steps[k] : near_steps[k - N_FAR]) * step;
-    if (within > 0.45f * end) return 0;
+    if (within > 0.45f * end || (s->table && k % 2)) return 0; /* codes of a table take long to find: half the attempts */
     return k < N_FAR ? within - end : end - within;
 }
 
