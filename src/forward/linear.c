@@ -88,8 +88,8 @@ static void run_task(void *ctx, int task, int thread) {
     c->s->net->k->matmul(lin->w, &a, rows, lin->y + r0 * lin->ldy, lin->ldy, p0, p1);
 }
 
-/* Rows that share a pass over the weights: as many as keep their activations in cache, 32 to CLT_ROW_BLOCK. Float kernels cut
- * K themselves. */
+/* Rows that share a pass over the weights: as many as keep their activations in cache, 32 to CLT_ROW_BLOCK. Float kernels
+ * cut K themselves. */
 static int rows_per_block(const clt_scratch *s, int n) {
     if (s->precision == CLT_FLOATS) return n < CLT_ROW_BLOCK ? n : CLT_ROW_BLOCK;
     int64_t per_row = s->acts.cols * (int64_t)sizeof(float), block = ROW_BLOCK_BYTES / per_row / 4 * 4;
