@@ -81,17 +81,28 @@ bool clt_outfile_write(const clt_outfile *f, const void *data, size_t n, uint64_
 
 clt_status clt_outfile_fail(const clt_outfile *f, clt_err *err) { return fail_write(f->path, err); }
 
-/* A link cannot take the place of a file, a rename can: so the nameless file first gets a temporary name. */
-static clt_status give_temp_name(clt_outfile *f, clt_err *err) {
+static bool link_as(const clt_outfile *f, const char *name) {
     char self[64];
     snprintf(self, sizeof self, "/proc/self/fd/%d", f->fd);
-    char *temp = temp_name(f->path);
-    if (!temp) return clt_fail_memory(err, f->path, strlen(f->path) + 16);
-    if (linkat(AT_FDCWD, self, AT_FDCWD, temp, AT_SYMLINK_FOLLOW) != 0) {
-        clt_free(temp);
-        return fail_write(f->path, err);
+    return linkat(AT_FDCWD, self, AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0;
+}
+
+/* A link cannot take the place of a file, a rename can: there the nameless file first gets a temporary name. */
+static clt_status give_name(clt_outfile *f, clt_err *err) {
+    if (!f->temp && link_as(f, f->path)) return CLT_OK;
+    if (!f->temp && errno != EEXIST) return fail_write(f->path, err);
+    if (!f->temp) {
+        char *temp = temp_name(f->path);
+        if (!temp) return clt_fail_memory(err, f->path, strlen(f->path) + 16);
+        if (!link_as(f, temp)) {
+            clt_free(temp);
+            return fail_write(f->path, err);
+        }
+        f->temp = temp;
     }
-    f->temp = temp;
+    if (rename(f->temp, f->path) != 0) return fail_write(f->path, err);
+    clt_free(f->temp);
+    f->temp = NULL;
     return CLT_OK;
 }
 
@@ -107,13 +118,8 @@ static void sync_folder(const char *path) {
 
 clt_status clt_outfile_commit(clt_outfile *f, clt_err *err) {
     clt_status status = fsync(f->fd) == 0 ? CLT_OK : fail_write(f->path, err);
-    if (status == CLT_OK && !f->temp) status = give_temp_name(f, err);
-    if (status == CLT_OK && rename(f->temp, f->path) != 0) status = fail_write(f->path, err);
-    if (status == CLT_OK) {
-        sync_folder(f->path);
-        clt_free(f->temp);
-        f->temp = NULL;
-    }
+    if (status == CLT_OK) status = give_name(f, err);
+    if (status == CLT_OK) sync_folder(f->path);
     clt_outfile_abandon(f);
     return status;
 }
