@@ -59,6 +59,7 @@ static clt_status decode(tjhandle t, const clt_picture_source *s, clt_picture *o
     int width = 0, height = 0, sampling, colours;
     if (tjDecompressHeader3(t, s->data, (unsigned long)s->n, &width, &height, &sampling, &colours) != 0 && !is_harmless(t))
         return clt_picture_damaged(s, tjGetErrorStr2(t), err);
+    if (width < 1 || height < 1) return clt_picture_damaged(s, "it ends before it says how large it is", err);
     clt_status st = clt_picture_check_size(s, width, height, err);
     if (st != CLT_OK) return st;
     bool inks = colours == TJCS_CMYK || colours == TJCS_YCCK;

@@ -141,3 +141,12 @@ def test_what_is_no_file(look, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path, tmp_path / "pipe", tmp_path / "absent.png", "/dev/zero"):
         refused(look(path), path)
+
+
+def test_a_jpeg_without_a_size(culet, models, tmp_path):
+    """Cut off in front of its frame: damaged, not a picture of no pixels."""
+    whole = (models.parent / "media" / "square.jpg").read_bytes()
+    for n in (3, 100, whole.index(b"\xff\xc0")):
+        (tmp_path / "cut.jpg").write_bytes(whole[:n])
+        r = culet("run", "-m", models / "tiny-dense", "--image", tmp_path / "cut.jpg", "-p", "x", "-n", "1")
+        assert r.code in (1, 6) and ("damaged" in r.err or "built without" in r.err), r.err
