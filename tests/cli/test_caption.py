@@ -302,8 +302,9 @@ def test_a_camera_of_yuyv(culet, seeing, fake, tmp_path, kind):
 
 
 def test_the_newest_frame_is_next(culet, seeing, fake):
-    """The driver fills its four buffers long before the first of them is fetched."""
-    frames = [t["frame"] for t in lines(watch(culet, seeing, fake("yuyv", MS=4), "--frames", "4"))]
+    """The driver fills its four buffers long before the first of them is fetched: each caption is far longer than four frames."""
+    long = ["--frames", "4", "-n", "600", "--ignore-eos", "--spec", "off"]
+    frames = [t["frame"] for t in lines(watch(culet, seeing, fake("yuyv", MS=1), *long))]
     assert all(b - a > 4 for a, b in zip(frames, frames[1:]))
     paced = [t["seconds"] for t in lines(watch(culet, seeing, fake("yuyv", MS=10), "--frames", "3", every="0.7"))]
     assert all(b - a >= 0.65 for a, b in zip(paced, paced[1:]))
