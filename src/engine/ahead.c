@@ -1,4 +1,4 @@
-/* Evaluating ahead: a token of the timeline and drafts behind it share one pass, and the cache is cut back to what came true.
+/* Evaluating ahead: a token of the timeline and drafts behind it share one pass; the cache is cut back to what came true.
  *
  * What the cache holds then is what it would hold without drafts: slots beyond the end are never read, and rings have slack
  * for the longest draft. */

@@ -214,7 +214,8 @@ static void say_model(const culet_engine *e, clt_buf *out) {
         clt_buf_printf(out, "template   %s%s%s\n", i->template_name, i->template_recognised ? "" : " (nearest) ",
                        i->template_recognised ? "" : i->template_digest);
     if (i->vision_path)
-        clt_buf_printf(out, "pictures   %s, up to %d tokens each, from %s\n", i->vision_kind, i->image_tokens, i->vision_path);
+        clt_buf_printf(out, "pictures   %s, up to %d tokens each, from %s\n", i->vision_kind, i->image_tokens,
+                       i->vision_path);
     if (i->audio_path) clt_buf_printf(out, "sound      %s, from %s\n", i->audio_kind, i->audio_path);
     clt_buf_printf(out, "sampling   temperature %g, top-k %d, top-p %g\n", (double)i->sampling.temperature,
                    i->sampling.top_k, (double)i->sampling.top_p);

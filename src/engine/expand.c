@@ -97,8 +97,8 @@ static bool is_whole_video(const expansion *x, size_t at, const culet_media *vid
 }
 
 static clt_status wrong_length(const expansion *x, size_t at, size_t found, const culet_media *m, clt_err *err) {
-    return clt_fail(err, CLT_E_USAGE, "prompt: at position %zu stand %zu placeholders, %s %zu has %zu soft tokens: expected one "
-                    "placeholder or as many", at, found, name_of(m->info.kind), x->next + 1, m->info.tokens);
+    return clt_fail(err, CLT_E_USAGE, "prompt: at position %zu stand %zu placeholders, %s %zu has %zu soft tokens: expected "
+                    "one placeholder or as many", at, found, name_of(m->info.kind), x->next + 1, m->info.tokens);
 }
 
 /* The place at x->ids[at]; *taken: ids of the prompt that belong to it. */
@@ -138,8 +138,8 @@ static clt_status expand(expansion *x, clt_err *err) {
         x->next++;
     }
     if (places != x->n_media)
-        return clt_fail(err, CLT_E_USAGE, "prompt: it has %zu places for pictures, sounds and videos, %zu were given", places,
-                        x->n_media);
+        return clt_fail(err, CLT_E_USAGE, "prompt: it has %zu places for pictures, sounds and videos, %zu were given",
+                        places, x->n_media);
     return x->out.failed ? clt_fail_memory(err, "prompt", x->n * sizeof *x->ids) : CLT_OK;
 }
 

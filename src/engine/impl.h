@@ -116,15 +116,16 @@ void clt_session_profile_sampling(culet_session *s, double ms);
 /* Evaluates what waits, so that the logits of the last token are ready. */
 clt_status clt_session_catch_up(culet_session *s, clt_err *err);
 
-/* ahead.c: drafts. They are evaluated behind the timeline and are no part of it; an id that is appended and equal to the draft
- * in its place is evaluated already, any other one drops the drafts that are left. */
+/* ahead.c: drafts. They are evaluated behind the timeline and are no part of it; an id that is appended and equal to the
+ * draft in its place is evaluated already, any other one drops the drafts that are left. */
 /* Drafts that one pass of the session has room for now. */
 size_t clt_session_ahead_room(const culet_session *s);
 /* catch_up with `n` drafts behind the timeline, 1 <= n <= clt_session_ahead_room; one token waits at most. */
 clt_status clt_session_try(culet_session *s, const int32_t *draft, size_t n, clt_err *err);
 /* The logits of the last token, wherever they lie; NULL: it waits for evaluation. */
 const float *clt_session_current(const culet_session *s);
-/* Drops all drafts: the session is what it would be without them. keep: false where it would not have evaluated the last token. */
+/* Drops all drafts: the session is what it would be without them. keep: false where it would not have evaluated the last
+ * token. */
 void clt_session_end_ahead(culet_session *s, bool keep);
 /* session.c, for ahead.c: one pass over the `count` tokens behind those evaluated, of which `drafts` are no part of the
  * timeline; every: logits of all rows go to `logits`, else those of the timeline's last token. */

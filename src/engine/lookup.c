@@ -69,7 +69,7 @@ clt_match clt_lookup_find(const clt_lookup *l, const int32_t *ids, size_t n) {
     clt_match best = {0, 0};
     if (n < CLT_LOOKUP_LEAST) return best;
     uint32_t place = l->newest[slot_of(l, ids[n - 2], ids[n - 1])];
-    for (int tried = 0; place && tried < CANDIDATES && best.length < CLT_LOOKUP_MOST; tried++, place = l->before[place - 1]) {
+    for (int i = 0; place && i < CANDIDATES && best.length < CLT_LOOKUP_MOST; i++, place = l->before[place - 1]) {
         int length = agreement(l, place - 1, ids, n);
         if (length >= CLT_LOOKUP_LEAST && length > best.length) best = (clt_match){place - 1, length};
     }

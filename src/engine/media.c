@@ -124,7 +124,8 @@ static clt_status hear(intake *in, const clt_sound *sound, clt_soft **out, clt_e
     float *mel = NULL;
     clt_status status = CLT_OK;
     if (tokens < 1)
-        return clt_fail(err, CLT_E_FAILED, "%s: %.0f ms of sound are too short to be heard", in->name, sound->seconds * 1000);
+        return clt_fail(err, CLT_E_FAILED, "%s: %.0f ms of sound are too short to be heard", in->name,
+                        sound->seconds * 1000);
     clt_soft *soft = clt_soft_new(CULET_AUDIO, (size_t)tokens, in->e->info.width);
     if (!raw) mel = clt_alloc((size_t)frames * CLT_MEL_BANDS * sizeof *mel);
     if (!soft || (!raw && !mel)) status = clt_fail_memory(err, in->name, (size_t)frames * CLT_MEL_BANDS * sizeof *mel);

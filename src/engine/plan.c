@@ -59,7 +59,8 @@ clt_status clt_plan_make(const culet_engine *e, const culet_session_params *p, i
     out->sessions = sessions;
     out->threads = e->placement.threads;
     count_kv(e, out);
-    out->scratch = times(clt_scratch_plan_bytes(&e->model, clt_session_rows(e, &out->params), out->threads), (uint64_t)sessions);
+    out->scratch = clt_scratch_plan_bytes(&e->model, clt_session_rows(e, &out->params), out->threads);
+    out->scratch = times(out->scratch, (uint64_t)sessions);
     out->weights = clt_net_plan_bytes(&e->model);
     out->vocabulary = clt_vocab_bytes(e->vocab);
     out->mapped = e->info.file_bytes;

@@ -286,8 +286,8 @@ static clt_status read_numbers(const culet_session *s, const char *path, const h
 }
 
 /* The soft tokens of span i, whose rows begin at `rows`. */
-static clt_status read_soft(const culet_session *s, const char *path, const uint8_t *span, const uint8_t *rows, clt_soft **out,
-                            clt_err *err) {
+static clt_status read_soft(const culet_session *s, const char *path, const uint8_t *span, const uint8_t *rows,
+                            clt_soft **out, clt_err *err) {
     size_t n = get32(span + 4), numbers = n * (size_t)s->engine->info.width;
     clt_soft *soft = clt_soft_new((culet_media_kind)get32(span + 8), n, s->engine->info.width);
     if (!soft) return clt_fail_memory(err, path, 4 * numbers);
@@ -312,7 +312,8 @@ static clt_status read_spans(const culet_session *s, const char *path, const hea
         if (first < before || n == 0 || n > h->tokens || first > h->tokens - n || n * row_bytes > left || kind > CULET_AUDIO)
             return damaged(err, path, "a table of soft tokens that cannot be");
         if (kind == CULET_IMAGE && s->engine->model.config.picture_blocks && n > (uint32_t)s->rows) {
-            clt_fail(err, CLT_E_CONTEXT, "%s: holds a picture of %u tokens, this session passes %d at once", path, n, s->rows);
+            clt_fail(err, CLT_E_CONTEXT, "%s: holds a picture of %u tokens, this session passes %d at once", path, n,
+                     s->rows);
             return clt_hint(err, "open the session for larger pictures (--image-tokens %u or -ub %u)", n, n);
         }
         clt_status status = read_soft(s, path, at, rows, &soft, err);

@@ -249,15 +249,16 @@ static size_t common_prefix(const culet_session *s, const int32_t *ids, size_t n
 }
 
 /* Where the media of a prompt lie in it; checks all that can be wrong with either. */
-static clt_status check_prompt(const culet_session *s, const int32_t *ids, size_t n, culet_media *const *media, size_t n_media,
-                               clt_spans *spans, clt_err *err) {
+static clt_status check_prompt(const culet_session *s, const int32_t *ids, size_t n, culet_media *const *media,
+                               size_t n_media, clt_spans *spans, clt_err *err) {
     const culet_engine *e = s->engine;
     clt_status status = check_ids(s, ids, n, 0, err);
     if (status == CLT_OK) status = clt_spans_place(clt_vocab_get_roles(e->vocab), ids, n, media, n_media, spans, err);
     for (size_t i = 0; status == CLT_OK && i < spans->n; i++) {
         const clt_span *p = &spans->item[i];
         if (p->soft->width != e->info.width)
-            status = clt_fail(err, CLT_E_USAGE, "prompt: its media have width %lld, the model has %d: they are another model's",
+            status = clt_fail(err, CLT_E_USAGE,
+                              "prompt: its media have width %lld, the model has %d: they are another model's",
                               (long long)p->soft->width, e->info.width);
         else if (is_block(s, p) && p->n > (size_t)s->rows) {
             clt_fail(err, CLT_E_USAGE, "prompt: a picture of %zu tokens, this session passes %d at once", p->n, s->rows);

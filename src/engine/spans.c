@@ -49,12 +49,13 @@ static const char *kind_name(culet_media_kind kind) {
     return names[kind];
 }
 
-static clt_status misplaced(size_t at, culet_media_kind place, size_t n, culet_media_kind given, size_t tokens, clt_err *err) {
+static clt_status misplaced(size_t at, culet_media_kind place, size_t n, culet_media_kind given, size_t tokens,
+                            clt_err *err) {
     if (place != given)
         return clt_fail(err, CLT_E_USAGE, "prompt: at position %zu a %s is to stand, a %s was given", at, kind_name(place),
                         kind_name(given));
-    return clt_fail(err, CLT_E_USAGE, "prompt: the %zu placeholders at position %zu are for a %s of %zu soft tokens, expected "
-                    "as many", n, at, kind_name(place), tokens);
+    return clt_fail(err, CLT_E_USAGE, "prompt: the %zu placeholders at position %zu are for a %s of %zu soft tokens, "
+                    "expected as many", n, at, kind_name(place), tokens);
 }
 
 static clt_status place(const clt_vocab_roles *roles, const int32_t *ids, size_t n, part_cursor *parts, clt_spans *out,

@@ -1,8 +1,8 @@
 /* Drafts and their worth.
  *
- * For every token that is picked, each source is asked what it would have said; so its share of right answers is known, for
- * each length of match, without evaluating anything. A draft of k tokens gives 1 + p1 + p1 p2 + … tokens, p_i being the share
- * at the match's length i tokens on; it costs a pass over 1 + k rows instead of one. auto takes the k with the most tokens per
+ * For every token that is picked, each source is asked what it would have said; so its share of right answers is known,
+ * for each length of match, without evaluating anything. A draft of k tokens gives 1 + p1 + p1 p2 + … tokens, p_i being the
+ * share at the match's length i tokens on; it costs a pass over 1 + k rows instead of one. auto takes the k with the most tokens per
  * millisecond, none if none is better than going on token by token. */
 #include "engine/speculate.h"
 #include <math.h>
@@ -83,8 +83,8 @@ void clt_speculator_read(clt_speculator *s, const int32_t *ids, size_t n) {
     look(s, ids, n);
 }
 
-/* Where the expected text goes on after a token that it did not expect: behind one more of its tokens, as if a single one had
- * been exchanged, until the last tokens are found elsewhere in it. */
+/* Where the expected text goes on after a token that it did not expect: behind one more of its tokens, as if a single one
+ * had been exchanged, until the last tokens are found elsewhere in it. */
 static void follow(clt_speculator *s, const int32_t *ids, size_t n) {
     if (!s->n_expected) return;
     bool as_expected = s->cursor < s->n_expected && s->expected[s->cursor] == ids[n - 1];

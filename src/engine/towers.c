@@ -93,7 +93,8 @@ static clt_status find(culet_engine *e, const culet_engine_params *p, clt_err *e
 }
 
 static void fill_info(culet_engine *e) {
-    static const char *const vision_kinds[] = {"", "encoder", "unified"}, *const audio_kinds[] = {"", "conformer", "unified"};
+    static const char *const vision_kinds[] = {"", "encoder", "unified"};
+    static const char *const audio_kinds[] = {"", "conformer", "unified"};
     const clt_towers *t = e->towers;
     culet_model_info *i = &e->info;
     const char *path = t->file ? clt_file_path(t->file) : i->path;
@@ -159,7 +160,8 @@ clt_status clt_towers_refuse(const culet_engine *e, culet_media_kind kind, clt_e
     if (*t->refusal) return clt_fail(err, CLT_E_UNSUPPORTED, "%s: cannot %s: %s", path, what, t->refusal);
     if (sound && (t->sees || deaf_by_nature(e))) {
         clt_fail(err, CLT_E_UNSUPPORTED, "%s: cannot hear: %s", path,
-                 deaf_by_nature(e) ? "models of this size have no sound tower" : "there is a picture tower, but none for sound");
+                 deaf_by_nature(e) ? "models of this size have no sound tower"
+                                   : "there is a picture tower, but none for sound");
         return clt_hint(err, "E2B, E4B and the 12B take sound");
     }
     if (!sound && t->hears)

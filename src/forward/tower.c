@@ -74,7 +74,8 @@ static void clamp_rows(clt_scratch *s, clamp_ctx c, int n) {
     clt_rows_run(s, CLT_STAGE_ROWS, clamp_row, &c, n);
 }
 
-void clt_tower_multiply(clt_scratch *s, clt_role role, const clt_bounded *m, const float *x, int n, float *clamped, float *y) {
+void clt_tower_multiply(clt_scratch *s, clt_role role, const clt_bounded *m, const float *x, int n, float *clamped,
+                        float *y) {
     const clt_tower_matrix *b = m->bounds;
     const clt_kernels *k = s->net->k;
     int64_t cols = m->mat.cols, rows = m->mat.rows;

@@ -26,6 +26,7 @@ float *clt_tower_numbers(clt_arena *arena, const clt_file *f, const clt_tensor *
 /* A scratch of kernels and pool alone, whose matrices take up to n rows of `wide` columns, or 2 n of `fine`. */
 void clt_tower_scratch(clt_scratch *s, clt_net *net, int64_t n, int64_t fine, int64_t wide, clt_cutter *m);
 /* y [n][rows] = clamp(W clamp(x [n][cols])); clamped [n][cols] serves the work. */
-void clt_tower_multiply(clt_scratch *s, clt_role role, const clt_bounded *m, const float *x, int n, float *clamped, float *y);
+void clt_tower_multiply(clt_scratch *s, clt_role role, const clt_bounded *m, const float *x, int n, float *clamped,
+                        float *y);
 
 #endif
